@@ -1,0 +1,10 @@
+COMMENT ON FUNCTION vacuum_skip_scan(regclass, int, text) IS
+'reads a table as the first phase of VACUUM would with this threshold, changing nothing; one row of what was read and found';
+COMMENT ON FUNCTION vacuum_skip_plan(regclass, int[]) IS
+'what VACUUM would read with each threshold, from the visibility map alone; a row per threshold';
+COMMENT ON FUNCTION vacuum_skip_ranges(regclass, int) IS
+'the ranges of blocks that VACUUM would scan or skip with this threshold, and why; a row per range';
+COMMENT ON FUNCTION vacuum_skip_map(regclass, int, int, int) IS
+'a picture of the parts of a table that VACUUM would read with this threshold';
+COMMENT ON FUNCTION vacuum_skip_gaps(regclass) IS
+'histogram of the skippable ranges of a table by length, in powers of two';

@@ -1,0 +1,22 @@
+//! What SQL calls: arguments checked and rows built, nothing else.
+//!
+//! A NULL relation gives no rows, as STRICT functions do.
+
+mod arguments;
+mod scan;
+mod what_if;
+
+use pgrx::extension_sql_file;
+
+extension_sql_file!(
+    "../../sql/comments.sql",
+    name = "comments",
+    requires = [
+        scan::vacuum_skip_scan,
+        what_if::vacuum_skip_plan,
+        what_if::vacuum_skip_ranges,
+        what_if::vacuum_skip_map,
+        what_if::vacuum_skip_gaps,
+    ],
+    finalize
+);

@@ -1,0 +1,172 @@
+//! What is on a heap page: tuples counted as VACUUM counts them.
+//!
+//! The read-only half of vacuumlazy.c's `lazy_scan_noprune`: line pointers and
+//! tuples are looked at under a share lock, nothing is pruned or frozen. As
+//! with every reader, hint bits may be set on the way.
+
+use std::mem::MaybeUninit;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::error::UserError;
+use super::reader::{PinnedBuffer, page_of};
+
+/// Counts over pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCounts {
+    /// Pages never initialized.
+    pub new_pages: u64,
+    /// Pages without any line pointer.
+    pub empty_pages: u64,
+    /// Tuples live to someone: VACUUM's "live", tuples being deleted included.
+    pub live_tuples: u64,
+    /// Tuples that are deleted, but not yet for everyone.
+    pub recently_dead_tuples: u64,
+    /// Tuples that are dead for everyone and could be removed.
+    pub dead_tuples: u64,
+    /// Line pointers marked LP_DEAD: their tuples are gone, but indexes may
+    /// still point to them.
+    pub dead_items: u64,
+    /// Bytes of the dead tuples, without line pointers and padding.
+    pub dead_bytes: u64,
+    /// Bytes free on the pages.
+    pub free_bytes: u64,
+}
+
+impl PageCounts {
+    /// Adds those of another page.
+    pub fn add(&mut self, other: &PageCounts) {
+        self.new_pages += other.new_pages;
+        self.empty_pages += other.empty_pages;
+        self.live_tuples += other.live_tuples;
+        self.recently_dead_tuples += other.recently_dead_tuples;
+        self.dead_tuples += other.dead_tuples;
+        self.dead_items += other.dead_items;
+        self.dead_bytes += other.dead_bytes;
+        self.free_bytes += other.free_bytes;
+    }
+}
+
+/// The server's functions without pgrx's wrapper, which takes a `sigsetjmp` a
+/// call. They may raise errors, so they are called only within
+/// `pg_guard_ffi_boundary`, in code that has nothing to drop.
+mod raw {
+    use pgrx::pg_sys;
+
+    #[allow(clashing_extern_declarations)]
+    unsafe extern "C-unwind" {
+        pub fn LockBuffer(buffer: pg_sys::Buffer, mode: std::ffi::c_int);
+        pub fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
+        pub fn HeapTupleSatisfiesVacuum(
+            tuple: pg_sys::HeapTuple,
+            oldest_xmin: pg_sys::TransactionId,
+            buffer: pg_sys::Buffer,
+        ) -> pg_sys::HTSV_Result::Type;
+    }
+}
+
+/// Counts what is on the page in `buffer`, and releases it.
+///
+/// # Errors
+///
+/// XX001 where a line pointer leads out of the page, which the server's own
+/// check of page headers does not see.
+pub fn count_page(
+    buffer: PinnedBuffer,
+    relation: pg_sys::Oid,
+    oldest_xmin: pg_sys::TransactionId,
+) -> Result<PageCounts, UserError> {
+    let block = buffer.block();
+    let raw_buffer = buffer.into_raw();
+    let mut counts = PageCounts::default();
+    let mut broken_item = None;
+    // SAFETY: the buffer is pinned, once, by us. The closure owns nothing that
+    // would need dropping, so an ERROR may jump over it; the lock and the pin
+    // are then released by the abort of the transaction.
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            raw::LockBuffer(raw_buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+            broken_item = count_locked(raw_buffer, block, relation, oldest_xmin, &mut counts);
+            raw::UnlockReleaseBuffer(raw_buffer);
+        });
+    }
+    match broken_item {
+        None => Ok(counts),
+        Some(item) => Err(UserError::new(
+            PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+            format!("line pointer {item} of block {block} points outside of the page"),
+        )
+        .hint("Check the table with pg_amcheck.")),
+    }
+}
+
+/// Counts a page that is locked; the number of the line pointer where it has
+/// to stop because that leads out of the page.
+///
+/// # Safety
+///
+/// `buffer` must be pinned and locked. The server may raise an ERROR in here,
+/// so nothing on this frame may need dropping, and nothing may panic.
+unsafe fn count_locked(
+    buffer: pg_sys::Buffer,
+    block: u32,
+    relation: pg_sys::Oid,
+    oldest_xmin: pg_sys::TransactionId,
+    counts: &mut PageCounts,
+) -> Option<usize> {
+    // SAFETY: the page is pinned and locked. Its header was checked when it
+    // was read, so pd_lower <= pd_upper <= pd_special <= BLCKSZ, and all line
+    // pointers that pd_lower admits are on the page. Tuples are read only
+    // where their whole length is on it.
+    unsafe {
+        let page = page_of(buffer);
+        let header = &*page.cast::<pg_sys::PageHeaderData>();
+        if header.pd_upper == 0 {
+            counts.new_pages = 1;
+            return None;
+        }
+        counts.free_bytes = u64::from(header.pd_upper.saturating_sub(header.pd_lower));
+        let first_item = header.pd_linp.as_ptr();
+        let items = usize::from(header.pd_lower).saturating_sub(size_of::<pg_sys::PageHeaderData>())
+            / size_of::<pg_sys::ItemIdData>();
+        if items == 0 {
+            counts.empty_pages = 1;
+            return None;
+        }
+        let mut tuple = MaybeUninit::<pg_sys::HeapTupleData>::zeroed().assume_init();
+        tuple.t_tableOid = relation;
+        tuple.t_self.ip_blkid.bi_hi = (block >> 16) as u16;
+        tuple.t_self.ip_blkid.bi_lo = block as u16;
+        for number in 0..items {
+            let item = *first_item.add(number);
+            match item.lp_flags() {
+                pg_sys::LP_NORMAL => (),
+                pg_sys::LP_DEAD => {
+                    counts.dead_items += 1;
+                    continue;
+                }
+                _ => continue,
+            }
+            let (offset, length) = (item.lp_off(), item.lp_len());
+            if length < size_of::<pg_sys::HeapTupleHeaderData>() as u32 || offset + length > pg_sys::BLCKSZ {
+                return Some(number + 1);
+            }
+            tuple.t_len = length;
+            tuple.t_self.ip_posid = (number + 1) as u16;
+            tuple.t_data = page.add(offset as usize).cast_mut().cast();
+            match raw::HeapTupleSatisfiesVacuum(&mut tuple, oldest_xmin, buffer) {
+                pg_sys::HTSV_Result::HEAPTUPLE_LIVE | pg_sys::HTSV_Result::HEAPTUPLE_DELETE_IN_PROGRESS => {
+                    counts.live_tuples += 1;
+                }
+                pg_sys::HTSV_Result::HEAPTUPLE_RECENTLY_DEAD => counts.recently_dead_tuples += 1,
+                pg_sys::HTSV_Result::HEAPTUPLE_DEAD => {
+                    counts.dead_tuples += 1;
+                    counts.dead_bytes += u64::from(length);
+                }
+                // Being inserted: VACUUM does not count it either.
+                _ => (),
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,199 @@
+//! Heap blocks, read one after the other through shared buffers.
+//!
+//! Two ways, as two generations of VACUUM have read: PostgreSQL 18's read
+//! stream (read_stream.c), which combines neighbouring blocks and keeps reads
+//! in flight, and PostgreSQL 16's ReadBufferExtended for each block. Both go
+//! through a ring of buffers (BAS_VACUUM) of vacuum_buffer_usage_limit, so that
+//! the scan does not displace what others keep in shared buffers.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr;
+
+use pgrx::pg_sys;
+
+use super::let_go;
+use super::relation::HeapRelation;
+
+const INVALID_BLOCK: pg_sys::BlockNumber = pg_sys::InvalidBlockNumber;
+const INVALID_BUFFER: pg_sys::Buffer = pg_sys::InvalidBuffer as pg_sys::Buffer;
+
+/// How to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// The server's read stream.
+    Stream,
+    /// A call for each block.
+    Sync,
+}
+
+/// A pin on a block in a buffer, released when dropped.
+pub struct PinnedBuffer(pg_sys::Buffer);
+
+impl PinnedBuffer {
+    /// The number of the block.
+    pub fn block(&self) -> u32 {
+        // SAFETY: the buffer is pinned.
+        unsafe { pg_sys::BufferGetBlockNumber(self.0) }
+    }
+
+    /// Hands the pin over to the caller.
+    pub(super) fn into_raw(self) -> pg_sys::Buffer {
+        let buffer = self.0;
+        std::mem::forget(self);
+        buffer
+    }
+}
+
+impl Drop for PinnedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: the pin is ours and is released only here.
+        let_go(|| unsafe { pg_sys::ReleaseBuffer(self.0) });
+    }
+}
+
+/// The page in `buffer`: what the server's macro BufferGetPage computes.
+///
+/// # Safety
+///
+/// `buffer` must be pinned, and the page not used after the pin is gone.
+pub(super) unsafe fn page_of(buffer: pg_sys::Buffer) -> *const u8 {
+    // SAFETY: shared buffers are numbered from 1 up, local ones from -1 down.
+    unsafe {
+        if buffer > 0 {
+            pg_sys::BufferBlocks.cast::<u8>().add((buffer as usize - 1) * pg_sys::BLCKSZ as usize)
+        } else {
+            (*pg_sys::LocalBufferBlockPointers.add((-buffer) as usize - 1)).cast()
+        }
+    }
+}
+
+/// The ring of buffers that a vacuum reads through.
+struct Ring(pg_sys::BufferAccessStrategy);
+
+impl Ring {
+    fn new() -> Self {
+        // SAFETY: a size of 0 means no ring, for which the server returns null.
+        Ring(unsafe {
+            pg_sys::GetAccessStrategyWithSize(
+                pg_sys::BufferAccessStrategyType::BAS_VACUUM,
+                pg_sys::VacuumBufferUsageLimit,
+            )
+        })
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` and freed only here; null is allowed.
+        let_go(|| unsafe { pg_sys::FreeAccessStrategy(self.0) });
+    }
+}
+
+/// Reads the blocks that an iterator asks for, in its order.
+pub struct HeapReader<'rel, B> {
+    // Dropped in this order: the stream uses the ring.
+    stream: Option<Stream<B>>,
+    ring: Ring,
+    blocks: Box<B>,
+    relation: &'rel HeapRelation,
+}
+
+impl<'rel, B: Iterator<Item = u32> + 'rel> HeapReader<'rel, B> {
+    /// A reader of `blocks` of `relation`. With [`Method::Stream`] the iterator
+    /// is asked ahead of the block that is returned next.
+    pub fn new(relation: &'rel HeapRelation, method: Method, blocks: B) -> Self {
+        let ring = Ring::new();
+        let mut blocks = Box::new(blocks);
+        let stream = (method == Method::Stream).then(|| Stream::begin(relation, &ring, &mut blocks));
+        HeapReader { stream, ring, blocks, relation }
+    }
+
+    /// The next block, pinned; None at the end.
+    pub fn next_buffer(&mut self) -> Option<PinnedBuffer> {
+        match &mut self.stream {
+            Some(stream) => stream.next_buffer(),
+            None => {
+                let block = self.blocks.next()?;
+                // SAFETY: the relation is open; the result is a pin.
+                let buffer = unsafe {
+                    pg_sys::ReadBufferExtended(
+                        self.relation.as_ptr(),
+                        pg_sys::ForkNumber::MAIN_FORKNUM,
+                        block,
+                        pg_sys::ReadBufferMode::RBM_NORMAL,
+                        self.ring.0,
+                    )
+                };
+                Some(PinnedBuffer(buffer))
+            }
+        }
+    }
+
+    /// Ends reading and gives the iterator back.
+    pub fn finish(self) -> B {
+        drop(self.stream);
+        *self.blocks
+    }
+}
+
+/// A read stream of the server over blocks that live in a box elsewhere.
+struct Stream<B> {
+    stream: *mut pg_sys::ReadStream,
+    blocks: PhantomData<*mut B>,
+}
+
+impl<B: Iterator<Item = u32>> Stream<B> {
+    /// The stream keeps a pointer into `blocks`, which must stay where they
+    /// are, untouched by others, until it is dropped.
+    fn begin(relation: &HeapRelation, ring: &Ring, blocks: &mut Box<B>) -> Self {
+        // SAFETY: relation and ring outlive the stream, see the order of the
+        // fields of HeapReader; `next_block` knows the type behind the pointer.
+        let stream = unsafe {
+            pg_sys::read_stream_begin_relation(
+                pg_sys::READ_STREAM_MAINTENANCE as i32,
+                ring.0,
+                relation.as_ptr(),
+                pg_sys::ForkNumber::MAIN_FORKNUM,
+                Some(next_block::<B>),
+                ptr::from_mut(blocks.as_mut()).cast(),
+                0,
+            )
+        };
+        Stream { stream, blocks: PhantomData }
+    }
+
+    fn next_buffer(&mut self) -> Option<PinnedBuffer> {
+        // SAFETY: the stream is open; no data for each buffer was asked for.
+        let buffer = unsafe { pg_sys::read_stream_next_buffer(self.stream, ptr::null_mut()) };
+        (buffer != INVALID_BUFFER).then_some(PinnedBuffer(buffer))
+    }
+}
+
+impl<B> Drop for Stream<B> {
+    fn drop(&mut self) {
+        // SAFETY: opened by `begin` and ended only here.
+        let_go(|| unsafe { pg_sys::read_stream_end(self.stream) });
+    }
+}
+
+/// The read stream's callback: the next block to read.
+///
+/// # Safety
+///
+/// Called by the server with the pointer that [`Stream::begin`] gave it.
+unsafe extern "C-unwind" fn next_block<B: Iterator<Item = u32>>(
+    _stream: *mut pg_sys::ReadStream,
+    blocks: *mut c_void,
+    _per_buffer_data: *mut c_void,
+) -> pg_sys::BlockNumber {
+    // SAFETY: the pointer is to a B that nothing else uses while the stream is
+    // open; the guard turns a panic into an ERROR of the server. (The attribute
+    // `pg_guard` does the same, but not for generic functions.)
+    unsafe {
+        pg_sys::panic::pgrx_extern_c_guard(|| {
+            let blocks = &mut *blocks.cast::<B>();
+            blocks.next().unwrap_or(INVALID_BLOCK)
+        })
+    }
+}

@@ -1,0 +1,246 @@
+//! An open heap relation.
+//!
+//! Opening checks, in this order: that the relation exists, that the caller
+//! may read it, that it is not another session's temporary table, that it is
+//! stored by the heap access method, and that it has data here. Only then is
+//! there a [`HeapRelation`]. Nothing is locked before the privilege is checked,
+//! so that nobody queues for a lock on a table that is none of their business.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::error::UserError;
+use super::let_go;
+
+/// A heap relation that is open under AccessShareLock, until dropped.
+pub struct HeapRelation {
+    relation: pg_sys::Relation,
+}
+
+/// Up to where a vacuum that began now would remove and freeze.
+#[derive(Clone, Copy, Debug)]
+pub struct Cutoffs {
+    /// A vacuum would be aggressive: read every page that is not all-frozen.
+    pub aggressive: bool,
+    /// Tuples deleted by a transaction before this one are dead to everyone.
+    pub oldest_xmin: pg_sys::TransactionId,
+}
+
+impl HeapRelation {
+    /// Opens `oid` for reading. `call` is how the function that was called is
+    /// written in SQL with `$` for the relation, for the hint that says how to
+    /// apply it to partitions.
+    ///
+    /// # Errors
+    ///
+    /// 42P01 where there is no such relation, 42501 without MAINTAIN on it or
+    /// the privileges of pg_stat_scan_tables, 42809 for what is no table, and
+    /// 0A000 for what cannot be read from here.
+    pub fn open(oid: pg_sys::Oid, call: &str) -> Result<Self, UserError> {
+        let name = relation_name(oid).ok_or_else(|| does_not_exist(oid))?;
+        check_privilege(oid, &name)?;
+        // SAFETY: any OID may be asked for; the result is checked below.
+        let relation = unsafe { pg_sys::try_relation_open(oid, pg_sys::AccessShareLock as i32) };
+        if relation.is_null() {
+            return Err(does_not_exist(oid));
+        }
+        let opened = HeapRelation { relation };
+        opened.check_readable(call)?;
+        Ok(opened)
+    }
+
+    /// The server's own handle, valid as long as `self`.
+    pub(super) fn as_ptr(&self) -> pg_sys::Relation {
+        self.relation
+    }
+
+    fn form(&self) -> &pg_sys::FormData_pg_class {
+        // SAFETY: an open relation has its pg_class row.
+        unsafe { &*(*self.relation).rd_rel }
+    }
+
+    /// The OID.
+    pub fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation).rd_id }
+    }
+
+    /// The name, without schema.
+    pub fn name(&self) -> String {
+        // SAFETY: relname is a name, which ends with a zero byte.
+        let name = unsafe { CStr::from_ptr(self.form().relname.data.as_ptr()) };
+        name.to_string_lossy().into_owned()
+    }
+
+    /// The schema-qualified name, quoted where SQL needs it.
+    fn qualified_name(&self) -> String {
+        // SAFETY: both names are strings that end with a zero byte; so is the
+        // result, which lives as long as the current memory context.
+        let quoted = unsafe {
+            let schema = pg_sys::get_namespace_name(self.form().relnamespace);
+            CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, self.form().relname.data.as_ptr()))
+        };
+        quoted.to_string_lossy().into_owned()
+    }
+
+    /// The number of blocks of the main fork now.
+    pub fn pages(&self) -> u32 {
+        // SAFETY: the relation is open.
+        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM) }
+    }
+
+    /// Whether its blocks go through this session's local buffers.
+    pub fn is_temporary(&self) -> bool {
+        self.form().relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP
+    }
+
+    /// The tablespace, or InvalidOid for the database's default.
+    pub(super) fn tablespace(&self) -> pg_sys::Oid {
+        self.form().reltablespace
+    }
+
+    /// What a plain VACUUM that began now would go by.
+    pub fn cutoffs(&self) -> Cutoffs {
+        let params = pg_sys::VacuumParams {
+            freeze_min_age: -1,
+            freeze_table_age: -1,
+            multixact_freeze_min_age: -1,
+            multixact_freeze_table_age: -1,
+            ..Default::default()
+        };
+        let mut cutoffs = MaybeUninit::<pg_sys::VacuumCutoffs>::zeroed();
+        // SAFETY: the relation is open, both structs are the server's own, and
+        // all fields of the second are plain numbers.
+        let (aggressive, cutoffs) = unsafe {
+            let aggressive = pg_sys::vacuum_get_cutoffs(self.relation, &params, cutoffs.as_mut_ptr());
+            (aggressive, cutoffs.assume_init())
+        };
+        Cutoffs { aggressive, oldest_xmin: cutoffs.OldestXmin }
+    }
+
+    fn check_readable(&self, call: &str) -> Result<(), UserError> {
+        // SAFETY: the relation is open.
+        let is_ours = unsafe { (*self.relation).rd_islocaltemp };
+        if self.is_temporary() && !is_ours {
+            return Err(not_supported("cannot access temporary tables of other sessions"));
+        }
+        let kind = self.form().relkind as u8;
+        if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW, pg_sys::RELKIND_TOASTVALUE].contains(&kind) {
+            return Err(self.wrong_kind(kind, call));
+        }
+        self.check_access_method()?;
+        // SAFETY: reads a flag of this process.
+        let in_recovery = unsafe { pg_sys::RecoveryInProgress() };
+        if in_recovery && self.form().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED {
+            return Err(not_supported("cannot access temporary or unlogged relations during recovery")
+                .detail(format!("Table \"{}\" is unlogged, so a standby has no data of it.", self.name())));
+        }
+        Ok(())
+    }
+
+    /// Whether the heap's routine serves it, under whatever name it is
+    /// registered.
+    fn check_access_method(&self) -> Result<(), UserError> {
+        // SAFETY: a relation of these kinds has a table access method.
+        let is_heap = unsafe { (*self.relation).rd_tableam == pg_sys::GetHeapamTableAmRoutine() };
+        if is_heap {
+            return Ok(());
+        }
+        // SAFETY: the result is null or a string that ends with a zero byte.
+        let method = unsafe { owned(pg_sys::get_am_name(self.form().relam)) }.unwrap_or_default();
+        Err(not_supported("only heap AM is supported").detail(format!(
+            "Table \"{}\" is stored by the access method \"{method}\".",
+            self.name()
+        )))
+    }
+
+    fn wrong_kind(&self, kind: u8, call: &str) -> UserError {
+        let (plural, hint) = match kind {
+            pg_sys::RELKIND_PARTITIONED_TABLE => {
+                let root = self.qualified_name().replace('\'', "''");
+                let call = call.replace('$', "p.relid");
+                let query = format!("SELECT p.relid, s.* FROM pg_partition_tree('{root}') AS p, LATERAL {call} AS s");
+                ("partitioned tables", format!("Its partitions hold the data: {query} WHERE p.isleaf."))
+            }
+            pg_sys::RELKIND_INDEX => ("indexes", self.hint_for_index()),
+            pg_sys::RELKIND_PARTITIONED_INDEX => ("partitioned indexes", self.hint_for_index()),
+            pg_sys::RELKIND_SEQUENCE => ("sequences", "A sequence is never vacuumed; name a table.".into()),
+            pg_sys::RELKIND_VIEW => ("views", "A view stores no rows; name the tables it reads.".into()),
+            pg_sys::RELKIND_FOREIGN_TABLE => {
+                ("foreign tables", "Its rows are stored elsewhere; ask the server that stores them.".into())
+            }
+            _ => ("composite types", "A composite type stores no rows; name a table.".into()),
+        };
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("relation \"{}\" is of wrong relation kind", self.name()),
+        )
+        .detail(format!("This operation is not supported for {plural}."))
+        .hint(hint)
+    }
+
+    fn hint_for_index(&self) -> String {
+        // SAFETY: any OID may be asked for, and a missing one is allowed.
+        let table = unsafe { pg_sys::IndexGetRelation(self.oid(), true) };
+        let table = relation_name(table).unwrap_or_default();
+        format!("VACUUM skips pages of tables only; name the index's table, \"{table}\".")
+    }
+}
+
+impl Drop for HeapRelation {
+    fn drop(&mut self) {
+        // SAFETY: opened with the same lock, and closed only here.
+        let_go(|| unsafe { pg_sys::relation_close(self.relation, pg_sys::AccessShareLock as i32) });
+    }
+}
+
+/// Copies a string of the server; None for a null pointer.
+///
+/// # Safety
+///
+/// `text` must be null or end with a zero byte.
+unsafe fn owned(text: *const std::ffi::c_char) -> Option<String> {
+    // SAFETY: as the caller promises.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+fn relation_name(oid: pg_sys::Oid) -> Option<String> {
+    // SAFETY: any OID may be asked for; the result is null or a string.
+    unsafe { owned(pg_sys::get_rel_name(oid)) }
+}
+
+fn does_not_exist(oid: pg_sys::Oid) -> UserError {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+        format!("relation with OID {} does not exist", oid.to_u32()),
+    )
+}
+
+fn not_supported(message: &str) -> UserError {
+    UserError::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message)
+}
+
+/// MAINTAIN on the relation, as for VACUUM, or pg_stat_scan_tables, as for the
+/// other functions that look into pages.
+fn check_privilege(oid: pg_sys::Oid, name: &str) -> Result<(), UserError> {
+    // SAFETY: look-ups in the catalogs by OID.
+    let allowed = unsafe {
+        let role = pg_sys::GetUserId();
+        pg_sys::has_privs_of_role(role, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES))
+            || pg_sys::pg_class_aclcheck(oid, role, pg_sys::ACL_MAINTAIN.into())
+                == pg_sys::AclResult::ACLCHECK_OK
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(UserError::new(
+        PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        format!("permission denied for relation {name}"),
+    )
+    .detail(
+        "Only roles with the MAINTAIN privilege on the relation, or with privileges of \
+         the \"pg_stat_scan_tables\" role, may examine its pages.",
+    ))
+}

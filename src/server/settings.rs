@@ -1,0 +1,71 @@
+//! Registers settings (GUCs) whose checks need the server.
+
+use std::ffi::{CStr, c_int, c_void};
+
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
+
+/// A name, the summary and the details of a setting, as pg_settings shows them.
+pub struct Description {
+    /// The name.
+    pub name: &'static CStr,
+    /// One line.
+    pub summary: &'static CStr,
+    /// More.
+    pub details: &'static CStr,
+}
+
+/// Registers a threshold: -1 to 2147483647, for anyone to set.
+pub fn define_threshold(description: Description, setting: &'static GucSetting<i32>) {
+    // SAFETY: the hook follows the protocol of check hooks.
+    unsafe {
+        GucRegistry::define_int_guc_with_hooks(
+            description.name,
+            description.summary,
+            description.details,
+            setting,
+            -1,
+            i32::MAX,
+            GucContext::Userset,
+            GucFlags::default(),
+            Some(check_threshold),
+            None,
+            None,
+        );
+    }
+}
+
+/// Makes the server refuse any other setting that begins with `prefix` and a
+/// dot, and forget those that it has already.
+pub fn reserve_prefix(prefix: &CStr) {
+    // SAFETY: the server copies the name.
+    unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) }
+}
+
+/// Refuses -1, the automatic threshold, which does not exist yet.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_threshold(
+    new_value: *mut c_int,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: the server passes a pointer to the value.
+    threshold_is_available(unsafe { *new_value })
+}
+
+/// Whether the value is one that can be used; if not, says why to the server,
+/// which makes an error of it. Only for check hooks.
+pub(super) fn threshold_is_available(value: i32) -> bool {
+    if value >= 0 {
+        return true;
+    }
+    // SAFETY: how a check hook explains itself (guc.h); the server reads these
+    // right after the hook and copies the strings.
+    unsafe {
+        pg_sys::GUC_check_errcode(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED as c_int);
+        pg_sys::GUC_check_errmsg_string = pg_sys::pstrdup(c"automatic threshold is not available".as_ptr());
+        pg_sys::GUC_check_errhint_string =
+            pg_sys::pstrdup(c"Set a threshold of 0 or more; the server's own is 32.".as_ptr());
+    }
+    false
+}

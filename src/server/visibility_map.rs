@@ -1,0 +1,89 @@
+//! The visibility map of a relation, read from its pinned buffers.
+//!
+//! The server's `visibilitymap_get_status` looks at one page a call. This
+//! pins each page of the map once with that function and then reads the bits
+//! of 32 heap pages at a time.
+
+use std::mem::offset_of;
+
+use pgrx::pg_sys;
+
+use super::interrupts::check_for_interrupts;
+use super::let_go;
+use super::reader::page_of;
+use super::relation::HeapRelation;
+use crate::skipping::{PAGES_PER_WORD, VisibilityMap};
+
+/// Bytes of a page before its contents (a multiple of 8 already).
+const HEADER: usize = offset_of!(pg_sys::PageHeaderData, pd_linp);
+
+/// Words of bits on a page of the map.
+const WORDS_PER_MAP_PAGE: u32 = ((pg_sys::BLCKSZ as usize - HEADER) / size_of::<u64>()) as u32;
+
+/// The map of a relation; holds a pin on at most one of its pages.
+///
+/// Bits are read without a lock, as the server does: they may be out of date
+/// as soon as they are read. A map that is missing, or shorter than the heap,
+/// reads as zeros. Cancel is answered once for each page of the map.
+pub struct PinnedMap<'rel> {
+    relation: &'rel HeapRelation,
+    buffer: pg_sys::Buffer,
+    map_page: Option<u32>,
+    words: *const u64,
+}
+
+impl<'rel> PinnedMap<'rel> {
+    /// The map of `relation`, nothing pinned yet.
+    pub fn new(relation: &'rel HeapRelation) -> Self {
+        PinnedMap {
+            relation,
+            buffer: pg_sys::InvalidBuffer as pg_sys::Buffer,
+            map_page: None,
+            words: std::ptr::null(),
+        }
+    }
+
+    /// Pins page `map_page` of the map in place of the one pinned now.
+    #[cold]
+    fn pin(&mut self, map_page: u32) {
+        check_for_interrupts();
+        let heap_block = map_page * WORDS_PER_MAP_PAGE * PAGES_PER_WORD;
+        // SAFETY: the relation is open, and `buffer` is InvalidBuffer or a pin
+        // on this map, which the call releases or keeps.
+        unsafe {
+            pg_sys::visibilitymap_get_status(self.relation.as_ptr(), heap_block, &mut self.buffer);
+            self.words = match self.buffer {
+                0 => std::ptr::null(),
+                buffer => page_of(buffer).add(HEADER).cast(),
+            };
+        }
+        self.map_page = Some(map_page);
+    }
+}
+
+impl VisibilityMap for PinnedMap<'_> {
+    #[inline]
+    fn word(&mut self, index: u32) -> u64 {
+        let map_page = index / WORDS_PER_MAP_PAGE;
+        if self.map_page != Some(map_page) {
+            self.pin(map_page);
+        }
+        if self.words.is_null() {
+            return 0;
+        }
+        // SAFETY: the page is pinned, so it stays in its buffer; the index is
+        // within it; buffers are aligned to far more than 8 bytes. Others may
+        // write bytes of the word meanwhile, so it is read as volatile, once.
+        let word = unsafe { self.words.add((index % WORDS_PER_MAP_PAGE) as usize).read_volatile() };
+        u64::from_le(word)
+    }
+}
+
+impl Drop for PinnedMap<'_> {
+    fn drop(&mut self) {
+        if self.buffer != pg_sys::InvalidBuffer as pg_sys::Buffer {
+            // SAFETY: the pin is ours and is released only here.
+            let_go(|| unsafe { pg_sys::ReleaseBuffer(self.buffer) });
+        }
+    }
+}
