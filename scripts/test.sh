@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# make test: every test there is. Parts can be named:
+#   scripts/test.sh [unit] [regress] [live]
+#     unit     Rust tests, in the test process and inside a server (cargo pgrx test)
+#     regress  SQL scripts in pg_test/sql and the output they must give (pg_regress)
+#     live     black-box tests on servers of their own (cargo test -p vacuum_skip_pg_test)
+
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# shellcheck source=scripts/setup.sh
+. "$ROOT/scripts/setup.sh"
+
+PASSED=0
+FAILED=0
+FAILED_PARTS=()
+
+# count_results FILE: add up cargo's and pg_regress's own counts.
+count_results() {
+    local passed failed
+    passed=$(awk '/^test result:/ { n += $4 } /^ok [0-9]+ / { n++ } END { print n + 0 }' "$1")
+    failed=$(awk '/^test result:/ { n += $6 } /^not ok [0-9]+ / { n++ } END { print n + 0 }' "$1")
+    PASSED=$((PASSED + passed)) FAILED=$((FAILED + failed))
+    ((passed + failed > 0)) || { say "no test ran" && return 1; }
+}
+
+# part NAME COMMAND...: a part that fails does not keep the others from running.
+part() {
+    local name=$1 output=$TEMP_DIR/output
+    shift
+    if ! "$@" | tee "$output" || ! count_results "$output"; then
+        FAILED_PARTS+=("$name")
+    fi
+}
+
+# Rust tests. Their server finds the extension where pgrx installs the test build
+# of it: in a stage of its own, which leaves the release build in peace.
+unit() {
+    local stage=$TOOLS/stage-test data=$TEMP_DIR/pgdata options=()
+    rm -rf "$stage"
+    mkdir -p "$stage/lib" "$stage/share/extension" "$data"
+    if ((EUID == 0)); then
+        chown "$SERVER_USER" "$data"
+        chmod 711 "$TEMP_DIR"
+        options=(--runas "$SERVER_USER")
+    fi
+    (
+        ((EUID != 0)) || PATH=$ROOT/scripts/root-shims:$PATH
+        export PATH USER=${USER:-$SERVER_USER} VACUUM_SKIP_STAGE=$stage
+        VACUUM_SKIP_SERVER_PRIVILEGES=$(IFS=: && echo "${SERVER_PRIVILEGES[*]}")
+        VACUUM_SKIP_TEST_CONF=$(printf "%s = '%s'\n" \
+            extension_control_path "$stage/share:\$system" dynamic_library_path "$stage/lib:\$libdir")
+        export VACUUM_SKIP_SERVER_PRIVILEGES VACUUM_SKIP_TEST_CONF
+        # cargo-pgrx builds the library once more, for its server. With --tests,
+        # cargo chooses the same features of all crates as for the tests
+        # themselves, and has nothing to compile again.
+        export PGRX_BUILD_FLAGS=--tests
+        cd "$ROOT" && cargo pgrx test pg18 --pgdata "$data" "${options[@]}"
+    )
+}
+
+# SQL scripts, in the order of pg_test/schedule, or else by name.
+regress() {
+    local file sql=("$ROOT"/pg_test/sql/*.sql) tests=() connection output=$TEMP_DIR/regress
+    [[ -e ${sql[0]} ]] || { say "there is no pg_test/sql/*.sql" && return 1; }
+    if [[ -e $ROOT/pg_test/schedule ]]; then
+        tests=(--schedule="$ROOT/pg_test/schedule")
+        for file in "${sql[@]}"; do
+            grep -qw "$(basename "$file" .sql)" "$ROOT/pg_test/schedule" || { say "$file is not in pg_test/schedule" && return 1; }
+        done
+    else
+        tests=("${sql[@]##*/}")
+        tests=("${tests[@]%.sql}")
+    fi
+    mkdir -p "$output"
+    connection=$("$ROOT/scripts/server.sh" start "$TEMP_DIR/server" session_preload_libraries=vacuum_skip)
+    local PGHOST PGPORT PGUSER PGDATABASE status=0
+    eval "$connection"
+    export PGHOST PGPORT PGUSER PGDATABASE
+    "$PG_BINDIR/createdb" contrib_regression
+    (cd "$output" && "$(dirname "$("$REAL_PG_CONFIG" --pgxs)")/../test/regress/pg_regress" --use-existing \
+        --inputdir="$ROOT/pg_test" --outputdir="$output" --bindir="$PG_BINDIR" --dbname=contrib_regression \
+        --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" "${tests[@]}") || status=$?
+    ((status == 0)) || cat "$output/regression.diffs" >&2 || true
+    "$ROOT/scripts/server.sh" remove "$TEMP_DIR/server"
+    return "$status"
+}
+
+# Black-box tests; they start their servers through server.sh.
+live() {
+    (
+        export VACUUM_SKIP_SERVER_SH=$ROOT/scripts/server.sh VACUUM_SKIP_BINDIR=$PG_BINDIR
+        cd "$ROOT" && cargo test -p vacuum_skip_pg_test --no-fail-fast
+    )
+}
+
+main() {
+    local parts=("$@")
+    ((${#parts[@]})) || parts=(unit regress live)
+    setup
+    make_temp_dir
+    local name
+    for name in "${parts[@]}"; do
+        case $name in
+        unit)
+            step "Rust tests, in the test process and inside a server (the first time about 4 minutes)"
+            part unit unit
+            ;;
+        regress)
+            build_and_stage
+            step "SQL regression tests (under a minute)"
+            part regress regress
+            ;;
+        live)
+            [[ " ${parts[*]} " == *" regress "* ]] || build_and_stage
+            step "Black-box tests on live servers (a few minutes)"
+            part live live
+            ;;
+        *) die "no such part: $name; there are: unit regress live" ;;
+        esac
+    done
+    step "$PASSED passed, $FAILED failed"
+    ((${#FAILED_PARTS[@]} == 0)) || die "failed: ${FAILED_PARTS[*]}"
+}
+
+main "$@"
