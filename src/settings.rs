@@ -5,7 +5,6 @@ use std::ffi::CStr;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::server::alias::define_threshold_alias;
-use crate::server::reader::Method;
 use crate::server::settings::{Description, define_threshold, reserve_prefix};
 
 const THRESHOLD_NAME: &CStr = c"vacuum_skip.skip_pages_threshold";
@@ -36,15 +35,9 @@ impl ReadMode {
 
     /// The mode of that name, in any case of letters, as the setting takes it.
     pub fn from_name(name: &str) -> Option<ReadMode> {
-        [ReadMode::Stream, ReadMode::Sync].into_iter().find(|mode| name.eq_ignore_ascii_case(mode.name()))
-    }
-
-    /// The reader's method.
-    pub fn method(self) -> Method {
-        match self {
-            ReadMode::Stream => Method::Stream,
-            ReadMode::Sync => Method::Sync,
-        }
+        [ReadMode::Stream, ReadMode::Sync]
+            .into_iter()
+            .find(|mode| name.eq_ignore_ascii_case(mode.name()))
     }
 }
 

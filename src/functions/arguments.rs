@@ -69,7 +69,9 @@ pub fn thresholds(given: &[Option<i32>]) -> Result<Vec<Threshold>, UserError> {
 ///
 /// 22023 for any other name.
 pub fn read_mode(given: Option<&str>) -> Result<ReadMode, UserError> {
-    let Some(name) = given else { return Ok(settings::read_mode()) };
+    let Some(name) = given else {
+        return Ok(settings::read_mode());
+    };
     ReadMode::from_name(name).ok_or_else(|| {
         invalid(format!("invalid value for parameter \"read_mode\": \"{name}\""))
             .hint("Available values: stream, sync.")
@@ -86,6 +88,7 @@ pub fn cells(name: &str, given: Option<i32>, default: i32) -> Result<u32, UserEr
     if (1..=MOST_CELLS).contains(&value) {
         return Ok(value.unsigned_abs());
     }
-    Err(invalid(format!("{name} {value} is out of range"))
-        .detail(format!("The {name} of a map is a number of characters, from 1 to {MOST_CELLS}.")))
+    Err(invalid(format!("{name} {value} is out of range")).detail(format!(
+        "The {name} of a map is a number of characters, from 1 to {MOST_CELLS}."
+    )))
 }

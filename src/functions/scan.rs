@@ -41,15 +41,23 @@ fn vacuum_skip_scan(
         name!(elapsed_ms, f64),
     ),
 > {
-    let Some(rel) = rel else { return TableIterator::empty() };
+    let Some(rel) = rel else {
+        return TableIterator::empty();
+    };
     let options = ScanOptions {
         threshold: arguments::threshold(threshold).or_raise(),
         read_mode: arguments::read_mode(read_mode).or_raise(),
         read_ahead: settings::read_ahead(),
     };
     let relation = HeapRelation::open(rel.0, "vacuum_skip_scan($)").or_raise();
-    let ScanResult { aggressive, rel_pages, skips, pages, buffers, elapsed_ms } =
-        scan(&relation, options).or_raise();
+    let ScanResult {
+        aggressive,
+        rel_pages,
+        skips,
+        pages,
+        buffers,
+        elapsed_ms,
+    } = scan(&relation, options).or_raise();
     TableIterator::once((
         options.threshold.blocks() as i32,
         options.read_mode.name().to_string(),

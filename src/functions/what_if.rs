@@ -12,12 +12,20 @@ use crate::skipping::{self, Action, Picture, Plan, Range, Ranges, Reason, Shade,
 
 /// The ranges of a relation, as a plain VACUUM that began now would see them.
 fn ranges(relation: &HeapRelation) -> Ranges<PinnedMap<'_>> {
-    Ranges::new(PinnedMap::new(relation), relation.pages(), relation.cutoffs().aggressive)
+    Ranges::new(
+        PinnedMap::new(relation),
+        relation.pages(),
+        relation.cutoffs().aggressive,
+    )
 }
 
 /// `part` of `whole` in per cent; 0 where there is nothing.
 fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        100.0 * part as f64 / whole as f64
+    }
 }
 
 #[pg_extern(volatile, parallel_restricted)]
@@ -73,7 +81,9 @@ fn vacuum_skip_ranges(
         name!(reason, String),
     ),
 > {
-    let Some(rel) = rel else { return TableIterator::empty() };
+    let Some(rel) = rel else {
+        return TableIterator::empty();
+    };
     let threshold = arguments::threshold(threshold).or_raise();
     TableIterator::new(RangeRows::new(rel).map(move |range| {
         let (action, reason) = range.decide(threshold);
@@ -105,7 +115,13 @@ impl RangeRows {
     fn new(rel: Regclass) -> Self {
         let relation = Self::open(rel);
         let (rel_pages, aggressive) = (relation.pages(), relation.cutoffs().aggressive);
-        RangeRows { rel, rel_pages, aggressive, next_block: 0, batch: Vec::new().into_iter() }
+        RangeRows {
+            rel,
+            rel_pages,
+            aggressive,
+            next_block: 0,
+            batch: Vec::new().into_iter(),
+        }
     }
 
     fn open(rel: Regclass) -> HeapRelation {
@@ -122,7 +138,9 @@ impl Iterator for RangeRows {
             let map = PinnedMap::new(&relation);
             let ranges = Ranges::starting_at(map, self.rel_pages, self.aggressive, self.next_block);
             let batch: Vec<Range> = ranges.take(Self::BATCH).collect();
-            self.next_block = batch.last().map_or(self.rel_pages, |last| last.first_block + last.pages);
+            self.next_block = batch
+                .last()
+                .map_or(self.rel_pages, |last| last.first_block + last.pages);
             self.batch = batch.into_iter();
         }
         self.batch.next()
@@ -153,7 +171,9 @@ fn vacuum_skip_map(
     width: default!(Option<i32>, "64"),
     height: default!(Option<i32>, "16"),
 ) -> SetOfIterator<'static, String> {
-    let Some(rel) = rel else { return SetOfIterator::empty() };
+    let Some(rel) = rel else {
+        return SetOfIterator::empty();
+    };
     let threshold = arguments::threshold(threshold).or_raise();
     let width = arguments::cells("width", width, 64).or_raise();
     let height = arguments::cells("height", height, 16).or_raise();
@@ -175,12 +195,16 @@ fn draw(name: &str, threshold: Threshold, picture: &Picture, width: usize) -> Ve
     )];
     let digits = pages.to_string().len();
     for first in (0..cells).step_by(width) {
-        let row: String = (first..cells.min(first + width)).map(|cell| character(picture.shade(cell))).collect();
+        let row: String = (first..cells.min(first + width))
+            .map(|cell| character(picture.shade(cell)))
+            .collect();
         lines.push(format!("{:>digits$} |{row:<width$}|", picture.first_block(first)));
     }
     if cells > 0 {
         let share = pages as f64 / cells as f64;
-        lines.push(format!("A character is {share:.1} pages; the number is a row's first block."));
+        lines.push(format!(
+            "A character is {share:.1} pages; the number is a row's first block."
+        ));
         lines.push("Read: ' ' none  '.' up to 10 %  ':' 25 %  '+' 50 %  '*' more  '#' all".into());
     }
     lines
@@ -202,11 +226,21 @@ fn vacuum_skip_gaps(
     rel: Regclass,
 ) -> TableIterator<
     'static,
-    (name!(from_pages, i64), name!(to_pages, i64), name!(ranges, i64), name!(pages, i64)),
+    (
+        name!(from_pages, i64),
+        name!(to_pages, i64),
+        name!(ranges, i64),
+        name!(pages, i64),
+    ),
 > {
     let relation = HeapRelation::open(rel.0, "vacuum_skip_gaps($)").or_raise();
     let gaps = skipping::gaps(ranges(&relation));
     TableIterator::new(gaps.into_iter().map(|gap| {
-        (gap.from_pages as i64, gap.to_pages as i64, gap.ranges as i64, gap.pages as i64)
+        (
+            gap.from_pages as i64,
+            gap.to_pages as i64,
+            gap.ranges as i64,
+            gap.pages as i64,
+        )
     }))
 }

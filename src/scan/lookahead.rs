@@ -2,38 +2,88 @@
 
 use std::collections::VecDeque;
 
-use crate::server::prefetch::Prefetcher;
+use crate::server::prefetch::{Prefetcher, Resident};
 
 /// The most blocks in one hint: 256 kB, enough to make a request worth its
 /// while, few enough that the first of them is not kept waiting.
-const LONGEST_HINT: u32 = 32;
+const LONGEST_HINT: usize = 32;
 
 /// Hands blocks on in their order, and gives hints about those to come.
 ///
-/// Memory: four bytes for each block of the distance.
+/// Memory: some bytes for each block of the distance.
 pub struct Lookahead<'rel, B> {
     blocks: B,
-    hints: Option<Hints<'rel>>,
+    hints: Option<Prefetcher<'rel>>,
     distance: usize,
-    waiting: VecDeque<u32>,
+    longest_hint: usize,
+    waiting: VecDeque<Waiting>,
+    /// How many of the last blocks that wait form a run of adjacent ones about
+    /// which no hint was given yet.
+    unhinted: usize,
+}
+
+/// A block that will be handed on later.
+struct Waiting {
+    block: u32,
+    resident: Resident,
 }
 
 impl<'rel, B: Iterator<Item = u32>> Lookahead<'rel, B> {
     /// Keeps `distance` blocks ahead where there is a prefetcher, else none.
     pub fn new(blocks: B, prefetcher: Option<Prefetcher<'rel>>, distance: usize) -> Self {
-        let hints = prefetcher.filter(|_| distance > 0).map(|prefetcher| Hints {
-            prefetcher,
+        Lookahead {
+            blocks,
+            hints: prefetcher.filter(|_| distance > 0),
+            distance,
             // A hint must not wait until its first block is to be read.
-            longest: LONGEST_HINT.min(distance.div_ceil(4) as u32),
-            first_block: 0,
-            blocks: 0,
-        });
-        Lookahead { blocks, hints, distance, waiting: VecDeque::with_capacity(distance) }
+            longest_hint: LONGEST_HINT.min(distance.div_ceil(4)),
+            waiting: VecDeque::with_capacity(distance),
+            unhinted: 0,
+        }
+    }
+
+    /// Whether the kernel is told of the blocks.
+    pub fn gives_hints(&self) -> bool {
+        self.hints.is_some()
     }
 
     /// Gives the iterator back.
     pub fn into_blocks(self) -> B {
         self.blocks
+    }
+
+    /// Takes blocks from the rule until enough wait.
+    fn fill(&mut self) {
+        while self.waiting.len() < self.distance {
+            let Some(block) = self.blocks.next() else {
+                self.give_hint();
+                return;
+            };
+            let continues_run = self.waiting.back().is_some_and(|last| last.block + 1 == block);
+            if !continues_run || self.unhinted == self.longest_hint {
+                self.give_hint();
+            }
+            self.waiting.push_back(Waiting {
+                block,
+                resident: Resident::default(),
+            });
+            self.unhinted += 1;
+        }
+    }
+
+    /// Gives the hint about the last run.
+    fn give_hint(&mut self) {
+        let Some(hints) = self.hints.as_ref().filter(|_| self.unhinted > 0) else {
+            return;
+        };
+        let run = self.waiting.len() - self.unhinted;
+        let mut places = [Resident::default(); LONGEST_HINT];
+        let places = &mut places[..self.unhinted];
+        hints.hint(self.waiting[run].block, places);
+        for (waiting, place) in self.waiting.range_mut(run..).zip(places) {
+            waiting.resident = *place;
+        }
+        self.unhinted = 0;
     }
 }
 
@@ -41,40 +91,19 @@ impl<B: Iterator<Item = u32>> Iterator for Lookahead<'_, B> {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {
-        let Some(hints) = &mut self.hints else { return self.blocks.next() };
-        while self.waiting.len() < self.distance {
-            let Some(block) = self.blocks.next() else {
-                hints.give();
-                break;
-            };
-            hints.add(block);
-            self.waiting.push_back(block);
+        if self.hints.is_none() {
+            return self.blocks.next();
         }
-        self.waiting.pop_front()
-    }
-}
-
-/// Gathers adjacent blocks into one hint.
-struct Hints<'rel> {
-    prefetcher: Prefetcher<'rel>,
-    longest: u32,
-    first_block: u32,
-    blocks: u32,
-}
-
-impl Hints<'_> {
-    fn add(&mut self, block: u32) {
-        if self.blocks == self.longest || block != self.first_block + self.blocks {
-            self.give();
-            self.first_block = block;
+        self.fill();
+        let next = self.waiting.pop_front()?;
+        // With a distance so short that the run is read before its hint.
+        self.unhinted = self.unhinted.min(self.waiting.len());
+        if let Some(second) = self.waiting.front() {
+            second.resident.expect_tuples();
         }
-        self.blocks += 1;
-    }
-
-    fn give(&mut self) {
-        if self.blocks > 0 {
-            self.prefetcher.hint(self.first_block, self.blocks);
-            self.blocks = 0;
+        if let Some(third) = self.waiting.get(1) {
+            third.resident.expect_header();
         }
+        Some(next.block)
     }
 }

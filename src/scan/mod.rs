@@ -26,7 +26,7 @@ use crate::server::interrupts::check_for_interrupts;
 use crate::server::page::{PageCounts, count_page};
 use crate::server::prefetch::Prefetcher;
 use crate::server::progress::HeapScanProgress;
-use crate::server::reader::HeapReader;
+use crate::server::reader::{HeapReader, Method};
 use crate::server::relation::HeapRelation;
 use crate::server::visibility_map::PinnedMap;
 use crate::settings::ReadMode;
@@ -77,7 +77,12 @@ pub fn scan(relation: &HeapRelation, options: ScanOptions) -> Result<ScanResult,
     let blocks = BlocksToScan::new(ranges, options.threshold);
     let hints = Prefetcher::new(relation);
     let ahead = Lookahead::new(blocks, hints, options.read_ahead);
-    let mut reader = HeapReader::new(relation, options.read_mode.method(), ahead);
+    let method = match options.read_mode {
+        ReadMode::Sync => Method::Sync,
+        ReadMode::Stream if ahead.gives_hints() => Method::HintedStream,
+        ReadMode::Stream => Method::Stream,
+    };
+    let mut reader = HeapReader::new(relation, method, ahead);
 
     let mut pages = PageCounts::default();
     loop {

@@ -96,7 +96,10 @@ unsafe extern "C-unwind" fn check(
         return false;
     }
     if let Some(alias) = THRESHOLD.get() {
-        alias.pending.set(Some(Pending { value: *new_value, source }));
+        alias.pending.set(Some(Pending {
+            value: *new_value,
+            source,
+        }));
     }
     *new_value = STORED.get();
     true
@@ -126,7 +129,11 @@ unsafe extern "C-unwind" fn assign(_new_value: c_int, _extra: *mut c_void) {
         // Not within a transaction: the default of a role, a database or a
         // connection.
         if let Some(pending) = pending.filter(|pending| !is_session(pending)) {
-            alias.set_real(Some(pending.value), pending.source, pg_sys::GucAction::GUC_ACTION_SET);
+            alias.set_real(
+                Some(pending.value),
+                pending.source,
+                pg_sys::GucAction::GUC_ACTION_SET,
+            );
         }
         return;
     }
@@ -140,7 +147,9 @@ unsafe extern "C-unwind" fn assign(_new_value: c_int, _extra: *mut c_void) {
 /// Shows the real setting's value.
 #[pg_guard]
 unsafe extern "C-unwind" fn show() -> *const c_char {
-    let Some(alias) = THRESHOLD.get() else { return c"".as_ptr() };
+    let Some(alias) = THRESHOLD.get() else {
+        return c"".as_ptr();
+    };
     // SAFETY: the real setting exists; the server returns its own string, which
     // is valid until the next such call, so it is copied.
     let value = unsafe { CStr::from_ptr(pg_sys::GetConfigOption(alias.real.as_ptr(), false, false)) };
@@ -170,17 +179,15 @@ impl Alias {
         // SAFETY: the real setting exists; its newest entry is null or valid.
         unsafe {
             let record = pg_sys::find_option(self.real.as_ptr(), false, false, pg_sys::PGERROR as c_int);
-            (*record).stack.as_ref().is_some_and(|entry| entry.nest_level == nest_level)
+            (*record)
+                .stack
+                .as_ref()
+                .is_some_and(|entry| entry.nest_level == nest_level)
         }
     }
 
     /// Sets the real setting, or resets it where there is no value.
-    fn set_real(
-        &self,
-        value: Option<i32>,
-        source: pg_sys::GucSource::Type,
-        action: pg_sys::GucAction::Type,
-    ) {
+    fn set_real(&self, value: Option<i32>, source: pg_sys::GucSource::Type, action: pg_sys::GucAction::Type) {
         let text = value.map(|value| CString::new(value.to_string()).unwrap_or_default());
         let text = text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
         // SAFETY: the names and the text end with a zero byte; the server

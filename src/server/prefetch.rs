@@ -1,9 +1,15 @@
-//! Hints to the kernel about the blocks that will be read soon.
+//! Hints about the blocks that will be read soon: to the kernel about those that
+//! are not in shared buffers, to the processor about those that are.
 //!
 //! The read stream keeps as many reads in flight as there are io workers, few
 //! by default. Told of the blocks well ahead, the kernel keeps the device
 //! busy. The idea is bufmgr.c's `PrefetchSharedBuffer`, but for runs of blocks:
-//! one posix_fadvise for neighbours.
+//! one posix_fadvise for neighbours. And since it has to find out which blocks are
+//! in shared buffers already, it can have their pages on the way into the
+//! processor's cache by the time they are looked at, which otherwise is most of
+//! the time of a scan in shared buffers.
+
+use std::mem::offset_of;
 
 use pgrx::pg_sys;
 
@@ -29,6 +35,74 @@ mod raw {
     }
 }
 
+/// Where in shared buffers a block was when it was looked up. It may have been
+/// replaced since: this is good for hints and nothing else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resident(Option<u32>);
+
+impl Resident {
+    /// Asks for what is needed to find out what is on the page: the buffer's
+    /// descriptor and the page's header.
+    pub fn expect_header(self) {
+        if let Some(page) = self.page() {
+            // SAFETY: there are as many descriptors as buffers.
+            let descriptor = unsafe { pg_sys::BufferDescriptors.add(page.index) };
+            fetch_lines(descriptor.cast(), 0, size_of::<pg_sys::BufferDescPadded>());
+            fetch_lines(page.bytes, 0, 1);
+        }
+    }
+
+    /// Asks for the line pointers and the tuples. Meant for after
+    /// [`Resident::expect_header`].
+    pub fn expect_tuples(self) {
+        if let Some(page) = self.page() {
+            let word = |offset: usize| {
+                // SAFETY: within the page, which may change meanwhile.
+                let value = unsafe { page.bytes.add(offset).cast::<u16>().read_volatile() };
+                usize::from(value).min(pg_sys::BLCKSZ as usize)
+            };
+            fetch_lines(page.bytes, 0, word(offset_of!(pg_sys::PageHeaderData, pd_lower)));
+            fetch_lines(
+                page.bytes,
+                word(offset_of!(pg_sys::PageHeaderData, pd_upper)),
+                pg_sys::BLCKSZ as usize,
+            );
+        }
+    }
+
+    fn page(self) -> Option<ResidentPage> {
+        let index = self.0? as usize;
+        // SAFETY: a buffer of that number exists as long as the server runs.
+        let bytes = unsafe {
+            pg_sys::BufferBlocks
+                .cast::<u8>()
+                .add(index * pg_sys::BLCKSZ as usize)
+        };
+        Some(ResidentPage { index, bytes })
+    }
+}
+
+/// The memory of a shared buffer, whatever is in it.
+struct ResidentPage {
+    index: usize,
+    bytes: *const u8,
+}
+
+/// Asks the processor for the cache lines of `from` to `to` (in bytes).
+fn fetch_lines(start: *const u8, from: usize, to: usize) {
+    const LINE: usize = 64;
+    for offset in (from - from % LINE..to).step_by(LINE) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction that never faults.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(offset).cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (start, offset);
+    }
+}
+
 /// Gives hints about the blocks of a relation.
 pub struct Prefetcher<'rel> {
     relation: &'rel HeapRelation,
@@ -48,48 +122,51 @@ impl<'rel> Prefetcher<'rel> {
         (wanted && !relation.is_temporary()).then_some(Prefetcher { relation })
     }
 
-    /// Tells the kernel that `blocks` blocks from `first_block` on will be
-    /// read, save those that are in shared buffers now.
-    pub fn hint(&self, first_block: u32, blocks: u32) {
+    /// Tells the kernel that as many blocks as `places` has, from `first_block`
+    /// on, will be read, save those that are in shared buffers now: their
+    /// places are filled in.
+    pub fn hint(&self, first_block: u32, places: &mut [Resident]) {
         // SAFETY: the relation is open. The closure owns nothing that would
         // need dropping, so an ERROR may jump over it.
         unsafe {
             let smgr = pg_sys::RelationGetSmgr(self.relation.as_ptr());
-            pg_sys::ffi::pg_guard_ffi_boundary(|| hint_absent(smgr, first_block, blocks));
+            let end = first_block + places.len() as u32;
+            pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                let mut absent = 0;
+                for (block, place) in (first_block..).zip(places) {
+                    *place = find(smgr, block);
+                    if place.0.is_none() {
+                        absent += 1;
+                    } else {
+                        announce(smgr, block - absent, absent);
+                        absent = 0;
+                    }
+                }
+                announce(smgr, end - absent, absent);
+            });
         }
     }
 }
 
+/// Tells the kernel of a run of blocks, none of which is in shared buffers.
+///
 /// # Safety
 ///
 /// `smgr` must be open. The server may raise an ERROR in here, so nothing on
 /// this frame may need dropping.
-unsafe fn hint_absent(smgr: pg_sys::SMgrRelation, first_block: u32, blocks: u32) {
-    let end = first_block + blocks;
-    let mut block = first_block;
-    while block < end {
+unsafe fn announce(smgr: pg_sys::SMgrRelation, first_block: u32, blocks: u32) {
+    if blocks > 0 {
         // SAFETY: as the caller promises.
-        unsafe {
-            let mut run_end = block;
-            while run_end < end && !is_in_shared_buffers(smgr, run_end) {
-                run_end += 1;
-            }
-            if run_end > block {
-                let run = (run_end - block) as i32;
-                raw::smgrprefetch(smgr, pg_sys::ForkNumber::MAIN_FORKNUM, block, run);
-            }
-            // The block at `run_end` is in shared buffers, or beyond the end.
-            block = run_end + 1;
-        }
+        unsafe { raw::smgrprefetch(smgr, pg_sys::ForkNumber::MAIN_FORKNUM, first_block, blocks as i32) };
     }
 }
 
-/// Whether a block of the main fork is in shared buffers now.
+/// Where in shared buffers a block of the main fork is now.
 ///
 /// # Safety
 ///
-/// As [`hint_absent`].
-unsafe fn is_in_shared_buffers(smgr: pg_sys::SMgrRelation, block: u32) -> bool {
+/// As [`announce`].
+unsafe fn find(smgr: pg_sys::SMgrRelation, block: u32) -> Resident {
     // SAFETY: the lock of the partition is held while its table is looked at,
     // and released in the same way as the server does. The look-up itself
     // cannot raise an error.
@@ -109,6 +186,6 @@ unsafe fn is_in_shared_buffers(smgr: pg_sys::SMgrRelation, block: u32) -> bool {
         raw::LWLockAcquire(lock, pg_sys::LWLockMode::LW_SHARED);
         let buffer = raw::BufTableLookup(&mut tag, hash);
         raw::LWLockRelease(lock);
-        buffer >= 0
+        Resident(u32::try_from(buffer).ok())
     }
 }

@@ -12,11 +12,17 @@ impl HeapScanProgress {
     pub fn start(relation: pg_sys::Oid, rel_pages: u32) -> Self {
         // SAFETY: writes this session's own entry of the statistics.
         unsafe {
-            pg_sys::pgstat_progress_start_command(pg_sys::ProgressCommandType::PROGRESS_COMMAND_VACUUM, relation);
+            pg_sys::pgstat_progress_start_command(
+                pg_sys::ProgressCommandType::PROGRESS_COMMAND_VACUUM,
+                relation,
+            );
         }
         let progress = HeapScanProgress(());
         progress.set(pg_sys::PROGRESS_VACUUM_TOTAL_HEAP_BLKS, i64::from(rel_pages));
-        progress.set(pg_sys::PROGRESS_VACUUM_PHASE, i64::from(pg_sys::PROGRESS_VACUUM_PHASE_SCAN_HEAP));
+        progress.set(
+            pg_sys::PROGRESS_VACUUM_PHASE,
+            i64::from(pg_sys::PROGRESS_VACUUM_PHASE_SCAN_HEAP),
+        );
         progress
     }
 

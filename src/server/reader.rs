@@ -14,6 +14,7 @@ use pgrx::pg_sys;
 
 use super::let_go;
 use super::relation::HeapRelation;
+use super::settings::with_setting;
 
 const INVALID_BLOCK: pg_sys::BlockNumber = pg_sys::InvalidBlockNumber;
 const INVALID_BUFFER: pg_sys::Buffer = pg_sys::InvalidBuffer as pg_sys::Buffer;
@@ -21,8 +22,12 @@ const INVALID_BUFFER: pg_sys::Buffer = pg_sys::InvalidBuffer as pg_sys::Buffer;
 /// How to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// The server's read stream.
+    /// The server's read stream, with reads of its own in flight.
     Stream,
+    /// The server's read stream for blocks that the kernel has been told of:
+    /// they are on their way already, so each read is a copy out of the
+    /// kernel's cache, which would only take longer through an io worker.
+    HintedStream,
     /// A call for each block.
     Sync,
 }
@@ -61,7 +66,9 @@ pub(super) unsafe fn page_of(buffer: pg_sys::Buffer) -> *const u8 {
     // SAFETY: shared buffers are numbered from 1 up, local ones from -1 down.
     unsafe {
         if buffer > 0 {
-            pg_sys::BufferBlocks.cast::<u8>().add((buffer as usize - 1) * pg_sys::BLCKSZ as usize)
+            pg_sys::BufferBlocks
+                .cast::<u8>()
+                .add((buffer as usize - 1) * pg_sys::BLCKSZ as usize)
         } else {
             (*pg_sys::LocalBufferBlockPointers.add((-buffer) as usize - 1)).cast()
         }
@@ -100,13 +107,26 @@ pub struct HeapReader<'rel, B> {
 }
 
 impl<'rel, B: Iterator<Item = u32> + 'rel> HeapReader<'rel, B> {
-    /// A reader of `blocks` of `relation`. With [`Method::Stream`] the iterator
-    /// is asked ahead of the block that is returned next.
+    /// A reader of `blocks` of `relation`. A stream asks the iterator
+    /// ahead of the block that is returned next.
     pub fn new(relation: &'rel HeapRelation, method: Method, blocks: B) -> Self {
         let ring = Ring::new();
         let mut blocks = Box::new(blocks);
-        let stream = (method == Method::Stream).then(|| Stream::begin(relation, &ring, &mut blocks));
-        HeapReader { stream, ring, blocks, relation }
+        let stream = match method {
+            Method::Stream => Some(Stream::begin(relation, &ring, &mut blocks)),
+            // A stream does its reads in this process where it begins while
+            // this is 0 (read_stream.c), unless the tablespace has its own.
+            Method::HintedStream => Some(with_setting(c"maintenance_io_concurrency", c"0", || {
+                Stream::begin(relation, &ring, &mut blocks)
+            })),
+            Method::Sync => None,
+        };
+        HeapReader {
+            stream,
+            ring,
+            blocks,
+            relation,
+        }
     }
 
     /// The next block, pinned; None at the end.
@@ -160,13 +180,16 @@ impl<B: Iterator<Item = u32>> Stream<B> {
                 0,
             )
         };
-        Stream { stream, blocks: PhantomData }
+        Stream {
+            stream,
+            blocks: PhantomData,
+        }
     }
 
     fn next_buffer(&mut self) -> Option<PinnedBuffer> {
         // SAFETY: the stream is open; no data for each buffer was asked for.
         let buffer = unsafe { pg_sys::read_stream_next_buffer(self.stream, ptr::null_mut()) };
-        (buffer != INVALID_BUFFER).then_some(PinnedBuffer(buffer))
+        (buffer != INVALID_BUFFER).then(|| PinnedBuffer(buffer))
     }
 }
 

@@ -42,6 +42,30 @@ pub fn reserve_prefix(prefix: &CStr) {
     unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) }
 }
 
+/// Runs `work` while the server's setting `name` has `value`, as a function
+/// with a SET clause would. After an error the server restores the old value.
+pub(super) fn with_setting<T>(name: &CStr, value: &CStr, work: impl FnOnce() -> T) -> T {
+    // SAFETY: strings that end with a zero byte; levels nest as calls do.
+    let level = unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+        level
+    };
+    let result = work();
+    // SAFETY: ends the level begun above.
+    unsafe { pg_sys::AtEOXact_GUC(true, level) };
+    result
+}
+
 /// Refuses -1, the automatic threshold, which does not exist yet.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_threshold(

@@ -74,7 +74,11 @@ impl VisibilityMap for PinnedMap<'_> {
         // SAFETY: the page is pinned, so it stays in its buffer; the index is
         // within it; buffers are aligned to far more than 8 bytes. Others may
         // write bytes of the word meanwhile, so it is read as volatile, once.
-        let word = unsafe { self.words.add((index % WORDS_PER_MAP_PAGE) as usize).read_volatile() };
+        let word = unsafe {
+            self.words
+                .add((index % WORDS_PER_MAP_PAGE) as usize)
+                .read_volatile()
+        };
         u64::from_le(word)
     }
 }

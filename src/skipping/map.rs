@@ -30,6 +30,14 @@ impl<M: VisibilityMap + ?Sized> VisibilityMap for &mut M {
 pub(super) struct Pages(u64);
 
 impl Pages {
+    /// No page.
+    pub(super) const NONE: Pages = Pages(0);
+
+    /// The page at `offset` (0 to 31).
+    pub(super) fn one(offset: u32) -> Self {
+        Pages(1 << (2 * offset))
+    }
+
     /// Pages of `word` whose all-visible bit is not set.
     pub(super) fn not_all_visible(word: u64) -> Self {
         Pages(!word & ALL_VISIBLE)
@@ -48,23 +56,39 @@ impl Pages {
         Pages(word & required & ALL_VISIBLE)
     }
 
+    /// These pages and those.
+    pub(super) fn or(self, other: Pages) -> Self {
+        Pages(self.0 | other.0)
+    }
+
+    /// Those of them at `offset` (0 to 32) or after.
+    pub(super) fn from(self, offset: u32) -> Self {
+        Pages(self.0 & u64::MAX.checked_shl(2 * offset).unwrap_or(0))
+    }
+
+    /// Those of them at `offset` (0 to 31) or before.
+    pub(super) fn up_to(self, offset: u32) -> Self {
+        Pages(self.0 & u64::MAX >> (62 - 2 * offset))
+    }
+
+    /// The pages of this word that are one of them while the page before is
+    /// not, or the other way round. `previous` are those of the word before.
+    pub(super) fn changes(self, previous: Pages) -> Self {
+        Pages(self.0 ^ (self.0 << 2 | previous.0 >> 62))
+    }
+
     /// Whether the page at `offset` (0 to 31) is one of them.
     pub(super) fn contains(self, offset: u32) -> bool {
         self.0 >> (2 * offset) & 1 != 0
     }
 
-    /// The first offset from `from` (0 to 31) on whose page is not one of
-    /// them, or 32 if they all are.
-    pub(super) fn first_gap(self, from: u32) -> u32 {
-        let missing = (!self.0 & ALL_VISIBLE) >> (2 * from) << (2 * from);
-        missing.trailing_zeros() / 2
+    /// The offset of the first of them, or 32 if there is none.
+    pub(super) fn first(self) -> u32 {
+        self.0.trailing_zeros() / 2
     }
 
-    /// Whether any page at an offset of `from` to `to - 1` is one of them
-    /// (`from < to <= 32`).
-    pub(super) fn any_within(self, from: u32, to: u32) -> bool {
-        let upper = u64::MAX >> (u64::BITS - 2 * to);
-        let lower = u64::MAX << (2 * from);
-        self.0 & upper & lower != 0
+    /// All but the first of them.
+    pub(super) fn without_first(self) -> Self {
+        Pages(self.0 & self.0.wrapping_sub(1))
     }
 }

@@ -99,18 +99,35 @@ impl Range {
             Kind::NotAllFrozen => (Action::Scan, Reason::AllVisible),
             Kind::LastBlock => (Action::Scan, Reason::LastBlock),
             Kind::Skippable { .. } if !threshold.skips(self.pages) => (Action::Scan, Reason::BelowThreshold),
-            Kind::Skippable { any_only_all_visible: true } => (Action::Skip, Reason::AllVisible),
-            Kind::Skippable { any_only_all_visible: false } => (Action::Skip, Reason::AllFrozen),
+            Kind::Skippable {
+                any_only_all_visible: true,
+            } => (Action::Skip, Reason::AllVisible),
+            Kind::Skippable {
+                any_only_all_visible: false,
+            } => (Action::Skip, Reason::AllFrozen),
         }
     }
 }
 
 /// The ranges of a relation in block order; together they cover it exactly.
+///
+/// Each word of the map is read once. Within a word the borders between ranges
+/// are found all at once, since the lengths of ranges are close to random and a
+/// search for each end would be mispredicted each time.
 pub struct Ranges<M> {
     map: M,
     rel_pages: u32,
     aggressive: bool,
-    next_block: u32,
+    /// The first block of the range at hand, and its kind as far as it is known.
+    first_block: u32,
+    kind: Kind,
+    /// The word at hand.
+    word: u64,
+    index: u32,
+    /// Up to which page of the word the kind takes account of it.
+    seen: u32,
+    /// Pages of the word, after those seen, at which another range begins.
+    borders: Pages,
 }
 
 impl<M: VisibilityMap> Ranges<M> {
@@ -123,7 +140,23 @@ impl<M: VisibilityMap> Ranges<M> {
     /// The same from block `first_block` on, which must be the first block of
     /// a range.
     pub fn starting_at(map: M, rel_pages: u32, aggressive: bool, first_block: u32) -> Self {
-        Ranges { map, rel_pages, aggressive, next_block: first_block }
+        let mut ranges = Ranges {
+            map,
+            rel_pages,
+            aggressive,
+            first_block,
+            kind: Kind::NotAllVisible,
+            word: 0,
+            index: first_block / PAGES_PER_WORD,
+            seen: first_block % PAGES_PER_WORD,
+            borders: Pages::NONE,
+        };
+        if first_block < rel_pages {
+            ranges.word = ranges.map.word(ranges.index);
+            ranges.kind = ranges.kind_at(ranges.seen);
+            ranges.borders = ranges.borders_after(ranges.word).from(ranges.seen + 1);
+        }
+        ranges
     }
 
     /// How many blocks the relation has.
@@ -131,77 +164,95 @@ impl<M: VisibilityMap> Ranges<M> {
         self.rel_pages
     }
 
-    /// The kind of the range that starts at `block`.
-    fn kind_at(&mut self, block: u32) -> Kind {
-        let word = self.map.word(block / PAGES_PER_WORD);
-        let offset = block % PAGES_PER_WORD;
-        if Pages::not_all_visible(word).contains(offset) {
+    /// The block of page `offset` of the word at hand.
+    fn block(&self, offset: u32) -> u64 {
+        u64::from(self.index) * u64::from(PAGES_PER_WORD) + u64::from(offset)
+    }
+
+    /// The last block's place in the word at hand, if it is there.
+    fn last_block(&self) -> Option<u32> {
+        let last = self.rel_pages - 1;
+        (last / PAGES_PER_WORD == self.index).then_some(last % PAGES_PER_WORD)
+    }
+
+    /// The kind of a range that begins with page `offset` of the word at hand.
+    fn kind_at(&self, offset: u32) -> Kind {
+        if Pages::not_all_visible(self.word).contains(offset) {
             Kind::NotAllVisible
-        } else if !Pages::skippable(word, self.aggressive).contains(offset) {
+        } else if !Pages::skippable(self.word, self.aggressive).contains(offset) {
             Kind::NotAllFrozen
-        } else if block == self.rel_pages - 1 {
+        } else if self.last_block() == Some(offset) {
             Kind::LastBlock
         } else {
-            Kind::Skippable { any_only_all_visible: false }
+            Kind::Skippable {
+                any_only_all_visible: false,
+            }
         }
     }
 
-    /// The first block after `first_block` whose page `belongs` rejects, at
-    /// most `limit`. `seen` is shown each word and the part of it that is in
-    /// the range.
-    ///
-    /// `first_block` itself is in, whatever the map says by now.
-    fn end_of_run(
-        &mut self,
-        first_block: u32,
-        limit: u32,
-        belongs: impl Fn(u64) -> Pages,
-        mut seen: impl FnMut(u64, u32, u32),
-    ) -> u32 {
-        let mut index = first_block / PAGES_PER_WORD;
-        let mut from = first_block % PAGES_PER_WORD;
-        let mut at_least = from + 1;
-        loop {
-            let word = self.map.word(index);
-            let to = belongs(word).first_gap(from).max(at_least);
-            let base = u64::from(index) * u64::from(PAGES_PER_WORD);
-            let end = (base + u64::from(to)).min(u64::from(limit));
-            if end > base + u64::from(from) {
-                seen(word, from, (end - base) as u32);
-            }
-            if to < PAGES_PER_WORD || end == u64::from(limit) {
-                return end as u32;
-            }
-            (index, from, at_least) = (index + 1, 0, 0);
+    /// The pages of the word at hand that are not of the same kind as the one
+    /// before, where `previous` is the word before.
+    fn borders_after(&self, previous: u64) -> Pages {
+        let not_all_visible = Pages::not_all_visible(self.word).changes(Pages::not_all_visible(previous));
+        let skippable = |word| Pages::skippable(word, self.aggressive);
+        let borders = not_all_visible.or(skippable(self.word).changes(skippable(previous)));
+        match self.last_block() {
+            None => borders,
+            Some(last) if skippable(self.word).contains(last) => borders.or(Pages::one(last)).up_to(last),
+            Some(last) => borders.up_to(last),
         }
+    }
+
+    /// Takes the pages of the word at hand up to `offset` (not included) into
+    /// account for the kind of the range at hand.
+    fn see(&mut self, offset: u32) {
+        if let Kind::Skippable { any_only_all_visible } = &mut self.kind {
+            let only_all_visible = Pages::only_all_visible(self.word).from(self.seen);
+            *any_only_all_visible |= only_all_visible.first() < offset;
+        }
+        self.seen = offset;
+    }
+
+    /// Ends the range at hand before block `end`.
+    fn finish(&mut self, end: u32) -> Range {
+        let range = Range {
+            first_block: self.first_block,
+            pages: end - self.first_block,
+            kind: self.kind,
+        };
+        self.first_block = end;
+        range
     }
 }
 
 impl<M: VisibilityMap> Iterator for Ranges<M> {
     type Item = Range;
 
+    // Measured: a sweep takes a fifth less time with this loop inlined.
+    #[inline(always)]
     fn next(&mut self) -> Option<Range> {
-        if self.next_block >= self.rel_pages {
+        if self.first_block >= self.rel_pages {
             return None;
         }
-        let (first_block, aggressive) = (self.next_block, self.aggressive);
-        let mut kind = self.kind_at(first_block);
-        let end = match &mut kind {
-            Kind::NotAllVisible => {
-                self.end_of_run(first_block, self.rel_pages, Pages::not_all_visible, |_, _, _| ())
+        loop {
+            let border = self.borders.first();
+            if border < PAGES_PER_WORD {
+                self.borders = self.borders.without_first();
+                self.see(border);
+                let range = self.finish(self.block(border) as u32);
+                self.kind = self.kind_at(border);
+                return Some(range);
             }
-            Kind::NotAllFrozen => {
-                self.end_of_run(first_block, self.rel_pages, Pages::only_all_visible, |_, _, _| ())
+            if self.block(PAGES_PER_WORD) >= u64::from(self.rel_pages) {
+                self.see((u64::from(self.rel_pages) - self.block(0)) as u32);
+                return Some(self.finish(self.rel_pages));
             }
-            Kind::LastBlock => self.rel_pages,
-            Kind::Skippable { any_only_all_visible } => {
-                let belongs = |word| Pages::skippable(word, aggressive);
-                self.end_of_run(first_block, self.rel_pages - 1, belongs, |word, from, to| {
-                    *any_only_all_visible |= Pages::only_all_visible(word).any_within(from, to);
-                })
-            }
-        };
-        self.next_block = end;
-        Some(Range { first_block, pages: end - first_block, kind })
+            self.see(PAGES_PER_WORD);
+            let previous = self.word;
+            self.index += 1;
+            self.word = self.map.word(self.index);
+            self.borders = self.borders_after(previous);
+            self.seen = 0;
+        }
     }
 }
