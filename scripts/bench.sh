@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# make bench: the lab, which repeats the study on this machine. Arguments are the lab's.
+# make bench: times the functions against what PostgreSQL has. Arguments are the
+# program's: make bench ARGS="--pages 100000". To measure another storage than that
+# of /tmp, set TMPDIR to a folder on it.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -10,4 +12,5 @@ setup
 build_and_stage
 export VACUUM_SKIP_SERVER_SH=$ROOT/scripts/server.sh VACUUM_SKIP_BINDIR=$PG_BINDIR
 cd "$ROOT"
-cargo run --release -p vacuum-skip-lab -- "$@"
+make_temp_dir
+cargo run --release --quiet -p vacuum-skip-lab --bin bench -- --folder "$TEMP_DIR/server" "$@"

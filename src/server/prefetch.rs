@@ -189,3 +189,53 @@ unsafe fn find(smgr: pg_sys::SMgrRelation, block: u32) -> Resident {
         Resident(u32::try_from(buffer).ok())
     }
 }
+
+#[cfg(feature = "pg_test")]
+#[pgrx::pg_schema]
+mod tests {
+    use pgrx::prelude::*;
+
+    use super::*;
+
+    fn open(table: &str) -> HeapRelation {
+        let query = format!("SELECT '{table}'::regclass::oid");
+        HeapRelation::open(Spi::get_one::<pg_sys::Oid>(&query).unwrap().unwrap(), "").unwrap()
+    }
+
+    #[pg_test]
+    fn test_blocks_in_shared_buffers_are_found() {
+        Spi::run("CREATE TABLE resident AS SELECT i, repeat('x', 1000) FROM generate_series(1, 100) AS i")
+            .unwrap();
+        let relation = open("resident");
+        let pages = relation.pages();
+        let mut places = vec![Resident::default(); pages as usize + 2];
+        Prefetcher::new(&relation).unwrap().hint(0, &mut places);
+
+        let (table, beyond) = places.split_at(pages as usize);
+        for (block, place) in (0..).zip(table) {
+            let page = place.page().expect("a page just written is in shared buffers");
+            // SAFETY: a buffer of that number exists.
+            let tag = unsafe { (*pg_sys::BufferDescriptors.add(page.index)).bufferdesc.tag };
+            assert_eq!(tag.blockNum, block);
+            assert_eq!(tag.relNumber, unsafe {
+                // SAFETY: the relation is open.
+                (*relation.as_ptr()).rd_locator.relNumber
+            });
+            place.expect_header();
+            place.expect_tuples();
+        }
+        assert!(
+            beyond.iter().all(|place| place.page().is_none()),
+            "there are no blocks beyond the end"
+        );
+    }
+
+    #[pg_test]
+    fn test_no_hints_where_they_mean_nothing() {
+        Spi::run("CREATE TABLE plain (i int); CREATE TEMP TABLE local (i int)").unwrap();
+        assert!(Prefetcher::new(&open("plain")).is_some());
+        assert!(Prefetcher::new(&open("local")).is_none());
+        Spi::run("SET LOCAL maintenance_io_concurrency = 0").unwrap();
+        assert!(Prefetcher::new(&open("plain")).is_none());
+    }
+}

@@ -93,3 +93,43 @@ pub(super) fn threshold_is_available(value: i32) -> bool {
     }
     false
 }
+
+#[cfg(feature = "pg_test")]
+#[pgrx::pg_schema]
+mod tests {
+    use pgrx::prelude::*;
+
+    use super::*;
+
+    fn concurrency() -> i32 {
+        // SAFETY: an integer of this process.
+        unsafe { pg_sys::maintenance_io_concurrency }
+    }
+
+    #[pg_test]
+    fn test_a_setting_is_lent_for_the_work_alone() {
+        Spi::run("SET LOCAL maintenance_io_concurrency = 7").unwrap();
+        assert_eq!(with_setting(c"maintenance_io_concurrency", c"3", concurrency), 3);
+        assert_eq!(concurrency(), 7);
+    }
+
+    #[pg_test]
+    fn test_a_setting_is_restored_after_an_error() {
+        Spi::run("SET LOCAL maintenance_io_concurrency = 7").unwrap();
+        Spi::run(
+            "CREATE FUNCTION fails() RETURNS void LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM tests.lend_and_fail(); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
+             SELECT fails()",
+        )
+        .unwrap();
+        assert_eq!(concurrency(), 7);
+    }
+
+    #[pg_extern]
+    fn lend_and_fail() {
+        with_setting(c"maintenance_io_concurrency", c"3", || {
+            assert_eq!(concurrency(), 3);
+            Spi::run("SELECT 1 / 0").unwrap();
+        });
+    }
+}

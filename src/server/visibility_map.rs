@@ -91,3 +91,86 @@ impl Drop for PinnedMap<'_> {
         }
     }
 }
+
+#[cfg(feature = "pg_test")]
+#[pgrx::pg_schema]
+mod tests {
+    use pgrx::prelude::*;
+
+    use super::*;
+
+    /// One row a page, so many that the map has a second page.
+    const PAGES: u32 = WORDS_PER_MAP_PAGE * PAGES_PER_WORD + 100;
+
+    #[pg_test]
+    fn test_words_are_the_servers_bits() {
+        Spi::run(&format!(
+            "CREATE TABLE wide (id int, filler char(4100)) WITH (autovacuum_enabled = off);
+             ALTER TABLE wide ALTER filler SET STORAGE plain;
+             INSERT INTO wide SELECT i, '' FROM generate_series(1, {PAGES}) AS i"
+        ))
+        .unwrap();
+        let oid = Spi::get_one::<pg_sys::Oid>("SELECT 'wide'::regclass::oid")
+            .unwrap()
+            .unwrap();
+        let relation = HeapRelation::open(oid, "").unwrap();
+        assert_eq!(relation.pages(), PAGES);
+        set_bits(&relation);
+
+        let mut map = PinnedMap::new(&relation);
+        let mut server_buffer = pg_sys::InvalidBuffer as pg_sys::Buffer;
+        for block in 0..PAGES {
+            let word = map.word(block / PAGES_PER_WORD);
+            let ours = (word >> (2 * (block % PAGES_PER_WORD)) & 3) as u8;
+            // SAFETY: the relation is open; the buffer is released below.
+            let servers =
+                unsafe { pg_sys::visibilitymap_get_status(relation.as_ptr(), block, &mut server_buffer) };
+            assert_eq!(ours, servers, "block {block}");
+            assert_eq!(ours, wanted_bits(block), "block {block}");
+        }
+        // SAFETY: the pin is ours.
+        unsafe { pg_sys::ReleaseBuffer(server_buffer) };
+        assert_eq!(
+            map.word(u32::MAX / PAGES_PER_WORD),
+            0,
+            "beyond the end of the map"
+        );
+    }
+
+    /// Bits that differ from page to page and from word to word.
+    fn wanted_bits(block: u32) -> u8 {
+        match block % 7 {
+            0 | 3 => 0,
+            1 | 4 => pg_sys::VISIBILITYMAP_ALL_VISIBLE as u8,
+            _ => (pg_sys::VISIBILITYMAP_ALL_VISIBLE | pg_sys::VISIBILITYMAP_ALL_FROZEN) as u8,
+        }
+    }
+
+    /// Writes the bits as VACUUM would: a vacuum itself cannot run in a test's
+    /// transaction.
+    fn set_bits(relation: &HeapRelation) {
+        let mut map_buffer = pg_sys::InvalidBuffer as pg_sys::Buffer;
+        // SAFETY: the page is pinned and locked while its flag and its bits are
+        // set; the table is of this transaction, so nobody else reads them.
+        unsafe {
+            for block in (0..PAGES).filter(|&block| wanted_bits(block) != 0) {
+                pg_sys::visibilitymap_pin(relation.as_ptr(), block, &mut map_buffer);
+                let buffer = pg_sys::ReadBuffer(relation.as_ptr(), block);
+                pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
+                pg_sys::PageSetAllVisible(page_of(buffer).cast_mut().cast());
+                pg_sys::MarkBufferDirty(buffer);
+                pg_sys::visibilitymap_set(
+                    relation.as_ptr(),
+                    block,
+                    buffer,
+                    pg_sys::InvalidXLogRecPtr.into(),
+                    map_buffer,
+                    pg_sys::InvalidTransactionId,
+                    wanted_bits(block),
+                );
+                pg_sys::UnlockReleaseBuffer(buffer);
+            }
+            pg_sys::ReleaseBuffer(map_buffer);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `make bench`: the functions of the extension against what PostgreSQL has, side
+//! by side on one table in one run.
+//!
+//! Each figure is the median of several times, taken in turn. Times of different
+//! runs do not compare on a machine that others use too; the ratios do.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use postgres::Client;
+use vacuum_skip_lab::server::Server;
+use vacuum_skip_lab::study_table::{self, bring_into_page_cache, drop_from_page_cache};
+use vacuum_skip_lab::timing::{median, milliseconds};
+use vacuum_skip_lab::{Error, device};
+
+const PLAN: &str = "SELECT * FROM vacuum_skip_plan('study')";
+const MAP_SUMMARY: &str = "SELECT * FROM pg_visibility_map_summary('study')";
+const APPROX: &str = "SELECT * FROM pgstattuple_approx('study')";
+const SCAN: &str = "SELECT * FROM vacuum_skip_scan('study', 1)";
+const SCAN_32: &str = "SELECT * FROM vacuum_skip_scan('study', 32)";
+
+/// Times vacuum_skip's functions against PostgreSQL's own on the study's table.
+#[derive(Parser)]
+struct Arguments {
+    /// An empty folder on the storage to measure, for a throwaway server.
+    #[arg(long)]
+    folder: PathBuf,
+    /// Pages of the table.
+    #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pages: u64,
+    /// The share of the rows that are updated.
+    #[arg(long, default_value_t = 0.0005)]
+    fraction: f64,
+    /// Times each is measured.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: u32,
+}
+
+/// Where the pages are before a query is timed.
+#[derive(Clone, Copy)]
+enum Cache {
+    /// Neither in shared buffers nor in the kernel's cache.
+    Cold,
+    /// In the kernel's cache, not in shared buffers.
+    Kernel,
+    /// Wherever the time before left them.
+    AsIs,
+}
+
+/// One way of doing something, and the times it took.
+struct Way {
+    name: &'static str,
+    settings: &'static str,
+    query: &'static str,
+    times: Vec<f64>,
+}
+
+impl Way {
+    fn new(name: &'static str, settings: &'static str, query: &'static str) -> Way {
+        Way {
+            name,
+            settings,
+            query,
+            times: Vec::new(),
+        }
+    }
+}
+
+/// A server with the table.
+struct Bench {
+    server: Server,
+    repetitions: u32,
+    files: Vec<PathBuf>,
+}
+
+impl Bench {
+    fn set_up(arguments: &Arguments) -> Result<Bench, Error> {
+        eprintln!("making a table of {} pages (a minute or two)", arguments.pages);
+        let server = Server::start(&arguments.folder, &["session_preload_libraries=vacuum_skip"])?;
+        let mut client = server.connect()?;
+        for extension in ["vacuum_skip", "pgstattuple", "pg_visibility", "pg_buffercache"] {
+            client.batch_execute(&format!("CREATE EXTENSION {extension}"))?;
+        }
+        study_table::create(&mut client, arguments.pages, arguments.fraction)?;
+        let files = study_table::files(&mut client, &server.data_folder())?;
+        Ok(Bench {
+            server,
+            repetitions: arguments.repetitions,
+            files,
+        })
+    }
+
+    fn prepare(&self, client: &mut Client, cache: Cache) -> Result<(), Error> {
+        match cache {
+            Cache::AsIs => return Ok(()),
+            Cache::Cold | Cache::Kernel => client.query("SELECT pg_buffercache_evict_all()", &[])?,
+        };
+        match cache {
+            Cache::Cold => drop_from_page_cache(&self.files),
+            _ => bring_into_page_cache(&self.files),
+        }
+    }
+
+    /// Times the ways in turn, in one session. The first round is not counted.
+    fn time(&self, heading: &str, cache: Cache, ways: &mut [Way]) -> Result<(), Error> {
+        eprintln!("measuring: {heading}");
+        let mut client = self.server.connect()?;
+        for round in 0..=self.repetitions {
+            for way in ways.iter_mut() {
+                self.prepare(&mut client, cache)?;
+                client.batch_execute(way.settings)?;
+                let time = milliseconds(&mut client, way.query)?;
+                client.batch_execute("RESET ALL")?;
+                if round > 0 {
+                    way.times.push(time);
+                }
+            }
+        }
+        print_table(heading, ways);
+        Ok(())
+    }
+
+    fn pages_read_at_threshold_1(&self) -> Result<f64, Error> {
+        let query = "SELECT scanned_pages FROM vacuum_skip_plan('study', '{1}')";
+        Ok(self.server.connect()?.query_one(query, &[])?.get::<_, i64>(0) as f64)
+    }
+
+    /// Pages read a second, against the device's own rate.
+    fn against_the_device(&self, milliseconds: f64) -> Result<(), Error> {
+        let pages = self.pages_read_at_threshold_1()?;
+        let rate = pages / milliseconds * 1e3;
+        println!("\nCold at threshold 1: {pages} pages, {rate:.0} a second.");
+        // Not those of the maps: NODE_vm and NODE_fsm.
+        let heap = |file: &&PathBuf| {
+            !file
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .contains('_')
+        };
+        let heap: Vec<PathBuf> = self.files.iter().filter(heap).cloned().collect();
+        match device::random_reads_a_second(&heap, 5)? {
+            None => println!("fio is not installed, so the device's own rate is not known."),
+            Some(device) => println!(
+                "fio, random reads of 8 kB at queue depth 32: {device:.0} a second; ratio {:.2}.",
+                rate / device
+            ),
+        }
+        Ok(())
+    }
+}
+
+/// Prints the ways as Markdown; ratios are to the first.
+fn print_table(heading: &str, ways: &[Way]) {
+    println!("\n{heading}\n\n| query | median ms | min | max | ratio |\n| --- | ---: | ---: | ---: | ---: |");
+    let base = median(&ways[0].times).unwrap_or(f64::NAN);
+    for way in ways {
+        let middle = median(&way.times).unwrap_or(f64::NAN);
+        let least = way.times.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = way.times.iter().copied().fold(0.0, f64::max);
+        println!(
+            "| {} | {middle:.2} | {least:.2} | {most:.2} | {:.2} |",
+            way.name,
+            middle / base
+        );
+    }
+}
+
+fn main() -> Result<(), Error> {
+    let arguments = Arguments::parse();
+    let bench = Bench::set_up(&arguments)?;
+    let no_hints = "SET vacuum_skip.read_ahead = 0";
+
+    let mut ways = [
+        Way::new("`pg_visibility_map_summary`", "", MAP_SUMMARY),
+        Way::new("`vacuum_skip_plan`, eight thresholds", "", PLAN),
+    ];
+    bench.time("The visibility map", Cache::AsIs, &mut ways)?;
+
+    let mut ways = [
+        Way::new("`pgstattuple_approx`", "", APPROX),
+        Way::new("`vacuum_skip_scan`, threshold 1", "", SCAN),
+        Way::new("the same, read_ahead 0", no_hints, SCAN),
+        Way::new("threshold 32", "", SCAN_32),
+        Way::new("the same, read_ahead 0", no_hints, SCAN_32),
+    ];
+    bench.time(
+        "Cold: nothing in shared buffers or the kernel's cache",
+        Cache::Cold,
+        &mut ways,
+    )?;
+    bench.against_the_device(median(&ways[1].times).unwrap_or(f64::NAN))?;
+
+    let two = || {
+        [
+            Way::new("`pgstattuple_approx`", "", APPROX),
+            Way::new("`vacuum_skip_scan`, threshold 1", "", SCAN),
+            Way::new(
+                "the same, read mode sync",
+                "SET vacuum_skip.read_mode = sync",
+                SCAN,
+            ),
+        ]
+    };
+    bench.time("In the kernel's cache", Cache::Kernel, &mut two())?;
+
+    // By default shared buffers are smaller than what is read here.
+    bench.server.restart(&["shared_buffers=1GB"])?;
+    bench.time(
+        "In shared buffers (shared_buffers = 1GB)",
+        Cache::AsIs,
+        &mut two(),
+    )?;
+    Ok(())
+}

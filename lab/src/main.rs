@@ -1,2 +1,0 @@
-//! The benchmark program.
-fn main() {}

@@ -1,0 +1,44 @@
+//! Times and their medians.
+
+use std::time::Instant;
+
+use postgres::Client;
+
+use crate::Error;
+
+/// Milliseconds that one query takes, as its client sees it.
+///
+/// # Errors
+///
+/// Those of the server.
+pub fn milliseconds(client: &mut Client, query: &str) -> Result<f64, Error> {
+    let started = Instant::now();
+    client.query(query, &[])?;
+    Ok(started.elapsed().as_secs_f64() * 1e3)
+}
+
+/// The middle one of the values; of an even number, the mean of the two. None
+/// where there is none.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let upper = *sorted.get(middle)?;
+    Some(if sorted.len().is_multiple_of(2) {
+        (sorted[middle - 1] + upper) / 2.0
+    } else {
+        upper
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn a_median_is_the_middle() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+}
