@@ -37,6 +37,7 @@ make_temp_dir() {
     ((${#parent} <= 60)) || parent=/tmp
     TEMP_DIR=$(mktemp -d "$parent/vacuum_skip.XXXXXX")
     TEMP_DIRS+=("$TEMP_DIR")
+    ((EUID != 0)) || chmod 711 "$TEMP_DIR" # the servers' user passes through it
     trap remove_temp_dirs EXIT
     trap 'exit 129' HUP
     trap 'exit 130' INT
@@ -64,7 +65,8 @@ remove_temp_dirs() {
 SERVER_USER=$(id -un)
 SERVER_PRIVILEGES=()
 
-# choose_server_user FILE...: decide how servers are run; they read the FILEs.
+# choose_server_user FILE...: decide how servers are run; they read the FILEs, and
+# what is in them if they are folders.
 choose_server_user() {
     ((EUID == 0)) || return 0
     SERVER_USER=postgres
@@ -87,7 +89,11 @@ move the project to a folder that everybody can read, or run this as an ordinary
 server_user_reads() {
     local file
     for file in "$@"; do
-        as_server_user test -r "$file" 2>/dev/null || return
+        if [[ -d $file ]]; then
+            as_server_user test -d "$file/." 2>/dev/null || return
+        else
+            as_server_user test -r "$file" 2>/dev/null || return
+        fi
     done
 }
 

@@ -80,7 +80,7 @@ main() {
         ;;
     standby)
         local primary
-        primary=$(realpath "$1")
+        primary=$(realpath "${1:?the PRIMARY folder}")
         shift
         create_folder
         as_server_user "$PG_BINDIR/pg_basebackup" --pgdata="$DIR/data" --host="$primary" --username=postgres \
@@ -89,7 +89,7 @@ main() {
         start_server
         ;;
     restart)
-        cd "$DIR"
+        [[ -d $DIR/data ]] || die "there is no server in $DIR"
         settings "$@" >>"$DIR/data/postgresql.conf"
         stop_server fast
         start_server

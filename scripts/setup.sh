@@ -33,7 +33,7 @@ libclang_exists() {
 
 install_missing_packages() {
     ((${#MISSING[@]})) || return 0
-    local install=(apt-get install -y --no-install-recommends "${MISSING[@]}") as_root=(env)
+    local install=(apt-get install -y -q --no-install-recommends "${MISSING[@]}") as_root=(env)
     command -v apt-get >/dev/null ||
         die "missing, by their Debian names: ${MISSING[*]}; please install them"
     if ((EUID != 0)); then
@@ -44,7 +44,7 @@ install_missing_packages() {
     as_root+=(DEBIAN_FRONTEND=noninteractive)
     # A machine that has just been set up has no package lists yet.
     "${as_root[@]}" "${install[@]}" </dev/null >&2 || {
-        "${as_root[@]}" apt-get update </dev/null >&2
+        "${as_root[@]}" apt-get update -q </dev/null >&2
         "${as_root[@]}" "${install[@]}" </dev/null >&2
     }
     MISSING=()
@@ -72,10 +72,11 @@ need_cargo_pgrx() {
     step "Installing cargo-pgrx $PGRX_VERSION into $folder (once, about 5 minutes)"
     mkdir -p "$folder"
     # Two checkouts at once: the second one waits, and finds it installed.
+    # Its default features would need the headers of OpenSSL.
     {
         flock 9
         [[ -x $folder/bin/cargo-pgrx ]] ||
-            cargo install cargo-pgrx --version "$PGRX_VERSION" --locked --root "$folder" 9>&- >&2
+            cargo install cargo-pgrx --version "$PGRX_VERSION" --locked --no-default-features --root "$folder" 9>&- >&2
     } 9>"$folder/.lock"
 }
 

@@ -40,7 +40,6 @@ unit() {
     mkdir -p "$stage/lib" "$stage/share/extension" "$data"
     if ((EUID == 0)); then
         chown "$SERVER_USER" "$data"
-        chmod 711 "$TEMP_DIR"
         options=(--runas "$SERVER_USER")
     fi
     (
@@ -72,11 +71,11 @@ regress() {
         tests=("${tests[@]%.sql}")
     fi
     mkdir -p "$output"
-    connection=$("$ROOT/scripts/server.sh" start "$TEMP_DIR/server" session_preload_libraries=vacuum_skip)
+    connection=$("$ROOT/scripts/server.sh" start "$TEMP_DIR/server" session_preload_libraries=vacuum_skip) || return
     local PGHOST PGPORT PGUSER PGDATABASE status=0
     eval "$connection"
     export PGHOST PGPORT PGUSER PGDATABASE
-    "$PG_BINDIR/createdb" contrib_regression
+    "$PG_BINDIR/createdb" contrib_regression || return
     (cd "$output" && "$(dirname "$("$REAL_PG_CONFIG" --pgxs)")/../test/regress/pg_regress" --use-existing \
         --inputdir="$ROOT/pg_test" --outputdir="$output" --bindir="$PG_BINDIR" --dbname=contrib_regression \
         --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" "${tests[@]}") || status=$?
