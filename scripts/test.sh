@@ -25,11 +25,11 @@ count_results() {
 
 # part NAME COMMAND...: a part that fails does not keep the others from running.
 part() {
-    local name=$1 output=$TEMP_DIR/output
+    local name=$1 output=$TEMP_DIR/output status=0
     shift
-    if ! "$@" | tee "$output" || ! count_results "$output"; then
-        FAILED_PARTS+=("$name")
-    fi
+    "$@" | tee "$output" || status=$?
+    count_results "$output" || status=$?
+    ((status == 0)) || FAILED_PARTS+=("$name")
 }
 
 # Rust tests. Their server finds the extension where pgrx installs the test build
