@@ -103,6 +103,6 @@ pub fn scan(relation: &HeapRelation, options: ScanOptions) -> Result<ScanResult,
         skips,
         pages,
         buffers: meter.usage(),
-        elapsed_ms: started.elapsed().as_secs_f64() * 1e3,
+        elapsed_ms: started.elapsed().as_micros() as f64 / 1e3,
     })
 }

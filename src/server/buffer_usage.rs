@@ -37,7 +37,7 @@ impl Meter {
         BufferUsage {
             hit: hit as u64,
             read: read as u64,
-            read_time_ms: timed.then_some(nanoseconds as f64 / 1e6),
+            read_time_ms: timed.then_some((nanoseconds / 1000) as f64 / 1e3),
         }
     }
 }

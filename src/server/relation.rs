@@ -248,6 +248,19 @@ fn not_supported(message: &str) -> UserError {
     UserError::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message)
 }
 
+/// What PostgreSQL calls a relation of this kind when it denies a privilege.
+fn object_type(oid: pg_sys::Oid) -> &'static str {
+    // SAFETY: any OID may be asked for.
+    match unsafe { pg_sys::get_rel_relkind(oid) } as u8 {
+        pg_sys::RELKIND_INDEX | pg_sys::RELKIND_PARTITIONED_INDEX => "index",
+        pg_sys::RELKIND_SEQUENCE => "sequence",
+        pg_sys::RELKIND_VIEW => "view",
+        pg_sys::RELKIND_MATVIEW => "materialized view",
+        pg_sys::RELKIND_FOREIGN_TABLE => "foreign table",
+        _ => "table",
+    }
+}
+
 /// MAINTAIN on the relation, as for VACUUM, or pg_stat_scan_tables, as for the
 /// other functions that look into pages.
 fn check_privilege(oid: pg_sys::Oid, name: &str) -> Result<(), UserError> {
@@ -263,10 +276,10 @@ fn check_privilege(oid: pg_sys::Oid, name: &str) -> Result<(), UserError> {
     }
     Err(UserError::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("permission denied for relation {name}"),
+        format!("permission denied for {} {name}", object_type(oid)),
     )
     .detail(
-        "Only roles with the MAINTAIN privilege on the relation, or with privileges of \
-         the \"pg_stat_scan_tables\" role, may examine its pages.",
+        "Only roles with the MAINTAIN privilege on it, or with privileges of the \
+         \"pg_stat_scan_tables\" role, may examine its pages.",
     ))
 }
