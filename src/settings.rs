@@ -19,7 +19,7 @@ pub enum ReadMode {
     /// The read stream, as PostgreSQL 18's VACUUM.
     #[name = c"stream"]
     Stream,
-    /// One call for each page, as PostgreSQL 16's.
+    /// One call for each page, as PostgreSQL 17's.
     #[name = c"sync"]
     Sync,
 }

@@ -8,41 +8,74 @@ use crate::server::prefetch::{Prefetcher, Resident};
 /// while, few enough that the first of them is not kept waiting.
 const LONGEST_HINT: usize = 32;
 
+/// Who is told of blocks that will be read.
+pub trait Hints {
+    /// What is known of a block after a hint.
+    type Place: Copy + Default;
+
+    /// As many blocks as `places` has, from `first_block` on, will be read. Fills
+    /// in what is known of them.
+    fn hint(&self, first_block: u32, places: &mut [Self::Place]);
+
+    /// A block will be read after the next one.
+    fn expect_soon(&self, place: Self::Place);
+
+    /// A block will be read next.
+    fn expect_next(&self, place: Self::Place);
+}
+
+impl Hints for Prefetcher<'_> {
+    type Place = Resident;
+
+    fn hint(&self, first_block: u32, places: &mut [Resident]) {
+        Prefetcher::hint(self, first_block, places);
+    }
+
+    fn expect_soon(&self, place: Resident) {
+        place.expect_header();
+    }
+
+    fn expect_next(&self, place: Resident) {
+        place.expect_tuples();
+    }
+}
+
 /// Hands blocks on in their order, and gives hints about those to come.
 ///
 /// Memory: some bytes for each block of the distance.
-pub struct Lookahead<'rel, B> {
+pub struct Lookahead<H: Hints, B> {
     blocks: B,
-    hints: Option<Prefetcher<'rel>>,
+    hints: Option<H>,
     distance: usize,
     longest_hint: usize,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Waiting<H::Place>>,
     /// How many of the last blocks that wait form a run of adjacent ones about
     /// which no hint was given yet.
     unhinted: usize,
 }
 
 /// A block that will be handed on later.
-struct Waiting {
+struct Waiting<P> {
     block: u32,
-    resident: Resident,
+    place: P,
 }
 
-impl<'rel, B: Iterator<Item = u32>> Lookahead<'rel, B> {
-    /// Keeps `distance` blocks ahead where there is a prefetcher, else none.
-    pub fn new(blocks: B, prefetcher: Option<Prefetcher<'rel>>, distance: usize) -> Self {
+impl<H: Hints, B: Iterator<Item = u32>> Lookahead<H, B> {
+    /// Keeps `distance` blocks ahead where there is somebody to be told, else
+    /// none.
+    pub fn new(blocks: B, hints: Option<H>, distance: usize) -> Self {
         Lookahead {
             blocks,
-            hints: prefetcher.filter(|_| distance > 0),
+            hints: hints.filter(|_| distance > 0),
             distance,
-            // A hint must not wait until its first block is to be read.
+            // So short that no block is handed on before its hint was given.
             longest_hint: LONGEST_HINT.min(distance.div_ceil(4)),
             waiting: VecDeque::with_capacity(distance),
             unhinted: 0,
         }
     }
 
-    /// Whether the kernel is told of the blocks.
+    /// Whether anybody is told of the blocks.
     pub fn gives_hints(&self) -> bool {
         self.hints.is_some()
     }
@@ -59,15 +92,17 @@ impl<'rel, B: Iterator<Item = u32>> Lookahead<'rel, B> {
                 self.give_hint();
                 return;
             };
-            let continues_run = self.waiting.back().is_some_and(|last| last.block + 1 == block);
-            if !continues_run || self.unhinted == self.longest_hint {
+            if self.waiting.back().is_some_and(|last| last.block + 1 != block) {
                 self.give_hint();
             }
             self.waiting.push_back(Waiting {
                 block,
-                resident: Resident::default(),
+                place: H::Place::default(),
             });
             self.unhinted += 1;
+            if self.unhinted == self.longest_hint {
+                self.give_hint();
+            }
         }
     }
 
@@ -77,17 +112,17 @@ impl<'rel, B: Iterator<Item = u32>> Lookahead<'rel, B> {
             return;
         };
         let run = self.waiting.len() - self.unhinted;
-        let mut places = [Resident::default(); LONGEST_HINT];
+        let mut places = [H::Place::default(); LONGEST_HINT];
         let places = &mut places[..self.unhinted];
         hints.hint(self.waiting[run].block, places);
         for (waiting, place) in self.waiting.range_mut(run..).zip(places) {
-            waiting.resident = *place;
+            waiting.place = *place;
         }
         self.unhinted = 0;
     }
 }
 
-impl<B: Iterator<Item = u32>> Iterator for Lookahead<'_, B> {
+impl<H: Hints, B: Iterator<Item = u32>> Iterator for Lookahead<H, B> {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {
@@ -96,14 +131,74 @@ impl<B: Iterator<Item = u32>> Iterator for Lookahead<'_, B> {
         }
         self.fill();
         let next = self.waiting.pop_front()?;
-        // With a distance so short that the run is read before its hint.
-        self.unhinted = self.unhinted.min(self.waiting.len());
-        if let Some(second) = self.waiting.front() {
-            second.resident.expect_tuples();
-        }
-        if let Some(third) = self.waiting.get(1) {
-            third.resident.expect_header();
+        if let Some(hints) = &self.hints {
+            self.waiting
+                .front()
+                .inspect(|second| hints.expect_next(second.place));
+            self.waiting
+                .get(1)
+                .inspect(|third| hints.expect_soon(third.place));
         }
         Some(next.block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Remembers what it was told.
+    #[derive(Default)]
+    struct Listener(RefCell<Vec<u32>>);
+
+    impl Hints for &Listener {
+        type Place = ();
+
+        fn hint(&self, first_block: u32, places: &mut [()]) {
+            assert!((1..=LONGEST_HINT).contains(&places.len()));
+            self.0
+                .borrow_mut()
+                .extend(first_block..first_block + places.len() as u32);
+        }
+
+        fn expect_soon(&self, _place: ()) {}
+
+        fn expect_next(&self, _place: ()) {}
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_keep_their_order_and_are_hinted_once_before(
+            gaps in prop::collection::vec(prop_oneof![4 => Just(1u32), 1 => 1u32..100], 0..300),
+            distance in prop_oneof![1usize..20, Just(256)],
+        ) {
+            let blocks: Vec<u32> = gaps.iter().scan(0, |block, gap| { *block += gap; Some(*block) }).collect();
+            let listener = Listener::default();
+            let mut ahead = Lookahead::new(blocks.iter().copied(), Some(&listener), distance);
+            for (position, block) in blocks.iter().enumerate() {
+                prop_assert_eq!(ahead.next(), Some(*block));
+                let told = listener.0.borrow().len();
+                prop_assert!(told > position, "block {} was handed on before its hint", block);
+                prop_assert!(told <= position + distance, "more than {} blocks ahead", distance);
+                let behind = (position + distance).min(blocks.len()) - told;
+                prop_assert!(behind < LONGEST_HINT, "{} blocks wait for their hint", behind);
+            }
+            prop_assert_eq!(ahead.next(), None);
+            prop_assert_eq!(listener.0.take(), blocks);
+        }
+
+        #[test]
+        fn without_hints_nothing_is_taken_ahead(length in 0u32..50, distance in 0usize..3) {
+            let hints = Listener::default();
+            let hints = (distance == 0).then_some(&hints);
+            let mut ahead = Lookahead::new(0..length, hints, distance);
+            prop_assert!(!ahead.gives_hints());
+            prop_assert_eq!(ahead.next(), (length > 0).then_some(0));
+            prop_assert_eq!(ahead.into_blocks(), length.min(1)..length);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Two ways, as two generations of VACUUM have read: PostgreSQL 18's read
 //! stream (read_stream.c), which combines neighbouring blocks and keeps reads
-//! in flight, and PostgreSQL 16's ReadBufferExtended for each block. Both go
+//! in flight, and PostgreSQL 17's ReadBufferExtended for each block. Both go
 //! through a ring of buffers (BAS_VACUUM) of vacuum_buffer_usage_limit, so that
 //! the scan does not displace what others keep in shared buffers.
 
