@@ -39,9 +39,6 @@ pub mod pg_test {
     /// environment variable VACUUM_SKIP_TEST_CONF: where the staged library is.
     pub fn postgresql_conf_options() -> Vec<&'static str> {
         let lines = std::env::var("VACUUM_SKIP_TEST_CONF").unwrap_or_default();
-        lines
-            .lines()
-            .map(|line| &*Box::leak(line.to_owned().into_boxed_str()))
-            .collect()
+        lines.lines().map(|line| &*Box::leak(line.to_owned().into_boxed_str())).collect()
     }
 }

@@ -35,9 +35,7 @@ impl ReadMode {
 
     /// The mode of that name, in any case of letters, as the setting takes it.
     pub fn from_name(name: &str) -> Option<ReadMode> {
-        [ReadMode::Stream, ReadMode::Sync]
-            .into_iter()
-            .find(|mode| name.eq_ignore_ascii_case(mode.name()))
+        [ReadMode::Stream, ReadMode::Sync].into_iter().find(|mode| name.eq_ignore_ascii_case(mode.name()))
     }
 }
 

@@ -38,19 +38,8 @@ pub fn random_reads_a_second(files: &[PathBuf], seconds: u32) -> Result<Option<f
         names.push(file);
     }
     let output = Command::new("fio")
-        .args([
-            "--name=random",
-            "--readonly",
-            "--rw=randread",
-            "--bs=8k",
-            "--iodepth=32",
-        ])
-        .args([
-            "--ioengine=libaio",
-            "--direct=1",
-            "--time_based",
-            "--output-format=json",
-        ])
+        .args(["--name=random", "--readonly", "--rw=randread", "--bs=8k", "--iodepth=32"])
+        .args(["--ioengine=libaio", "--direct=1", "--time_based", "--output-format=json"])
         .arg(format!("--runtime={seconds}"))
         .arg(names)
         .output();

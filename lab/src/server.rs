@@ -23,9 +23,7 @@ impl Server {
     ///
     /// Where the script fails; it has then said why on the standard error.
     pub fn start(folder: &Path, settings: &[&str]) -> Result<Server, Error> {
-        let server = Server {
-            folder: folder.to_owned(),
-        };
+        let server = Server { folder: folder.to_owned() };
         server.script("start", settings)?;
         Ok(server)
     }
@@ -46,11 +44,7 @@ impl Server {
     /// Where the server does not answer.
     pub fn connect(&self) -> Result<Client, Error> {
         let mut config = Client::configure();
-        config
-            .host_path(&self.folder)
-            .port(5432)
-            .user("postgres")
-            .dbname("postgres");
+        config.host_path(&self.folder).port(5432).user("postgres").dbname("postgres");
         Ok(config.connect(NoTls)?)
     }
 
@@ -63,11 +57,7 @@ impl Server {
         let script =
             std::env::var_os(SCRIPT).ok_or_else(|| format!("{SCRIPT} is not set; run make bench"))?;
         // What the script prints is how to connect, which is known here.
-        let output = Command::new(script)
-            .arg(verb)
-            .arg(&self.folder)
-            .args(settings)
-            .output()?;
+        let output = Command::new(script).arg(verb).arg(&self.folder).args(settings).output()?;
         if output.status.success() {
             return Ok(());
         }

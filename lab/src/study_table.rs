@@ -41,11 +41,7 @@ pub fn create(client: &mut Client, pages: u64, fraction: f64) -> Result<(), Erro
 pub fn files(client: &mut Client, data_folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let row = client.query_one("SELECT pg_relation_filepath($1::text::regclass)", &[&NAME])?;
     let first = data_folder.join(row.get::<_, String>(0));
-    let node = first
-        .file_name()
-        .ok_or("a table without a file")?
-        .to_string_lossy()
-        .into_owned();
+    let node = first.file_name().ok_or("a table without a file")?.to_string_lossy().into_owned();
     let mut files = Vec::new();
     for entry in fs::read_dir(first.parent().ok_or("a file without a folder")?)? {
         let path = entry?.path();

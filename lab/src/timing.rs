@@ -24,11 +24,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
-    Some(if sorted.len().is_multiple_of(2) {
-        (sorted[middle - 1] + upper) / 2.0
-    } else {
-        upper
-    })
+    Some(if sorted.len().is_multiple_of(2) { (sorted[middle - 1] + upper) / 2.0 } else { upper })
 }
 
 #[cfg(test)]

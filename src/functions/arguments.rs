@@ -88,7 +88,6 @@ pub fn cells(name: &str, given: Option<i32>, default: i32) -> Result<u32, UserEr
     if (1..=MOST_CELLS).contains(&value) {
         return Ok(value.unsigned_abs());
     }
-    Err(invalid(format!("{name} {value} is out of range")).detail(format!(
-        "The {name} of a map is a number of characters, from 1 to {MOST_CELLS}."
-    )))
+    Err(invalid(format!("{name} {value} is out of range"))
+        .detail(format!("The {name} of a map is a number of characters, from 1 to {MOST_CELLS}.")))
 }

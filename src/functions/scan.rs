@@ -50,14 +50,8 @@ fn vacuum_skip_scan(
         read_ahead: settings::read_ahead(),
     };
     let relation = HeapRelation::open(rel.0, "vacuum_skip_scan($)").or_raise();
-    let ScanResult {
-        aggressive,
-        rel_pages,
-        skips,
-        pages,
-        buffers,
-        elapsed_ms,
-    } = scan(&relation, options).or_raise();
+    let ScanResult { aggressive, rel_pages, skips, pages, buffers, elapsed_ms } =
+        scan(&relation, options).or_raise();
     TableIterator::once((
         options.threshold.blocks() as i32,
         options.read_mode.name().to_string(),

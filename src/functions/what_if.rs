@@ -12,20 +12,12 @@ use crate::skipping::{self, Action, Picture, Plan, Range, Ranges, Reason, Shade,
 
 /// The ranges of a relation, as a plain VACUUM that began now would see them.
 fn ranges(relation: &HeapRelation) -> Ranges<PinnedMap<'_>> {
-    Ranges::new(
-        PinnedMap::new(relation),
-        relation.pages(),
-        relation.cutoffs().aggressive,
-    )
+    Ranges::new(PinnedMap::new(relation), relation.pages(), relation.cutoffs().aggressive)
 }
 
 /// `part` of `whole` in per cent; 0 where there is nothing.
 fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        100.0 * part as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
 #[pg_extern(volatile, parallel_restricted)]
@@ -115,13 +107,7 @@ impl RangeRows {
     fn new(rel: Regclass) -> Self {
         let relation = Self::open(rel);
         let (rel_pages, aggressive) = (relation.pages(), relation.cutoffs().aggressive);
-        RangeRows {
-            rel,
-            rel_pages,
-            aggressive,
-            next_block: 0,
-            batch: Vec::new().into_iter(),
-        }
+        RangeRows { rel, rel_pages, aggressive, next_block: 0, batch: Vec::new().into_iter() }
     }
 
     fn open(rel: Regclass) -> HeapRelation {
@@ -138,9 +124,7 @@ impl Iterator for RangeRows {
             let map = PinnedMap::new(&relation);
             let ranges = Ranges::starting_at(map, self.rel_pages, self.aggressive, self.next_block);
             let batch: Vec<Range> = ranges.take(Self::BATCH).collect();
-            self.next_block = batch
-                .last()
-                .map_or(self.rel_pages, |last| last.first_block + last.pages);
+            self.next_block = batch.last().map_or(self.rel_pages, |last| last.first_block + last.pages);
             self.batch = batch.into_iter();
         }
         self.batch.next()
@@ -195,16 +179,13 @@ fn draw(name: &str, threshold: Threshold, picture: &Picture, width: usize) -> Ve
     )];
     let digits = pages.to_string().len();
     for first in (0..cells).step_by(width) {
-        let row: String = (first..cells.min(first + width))
-            .map(|cell| character(picture.shade(cell)))
-            .collect();
+        let row: String =
+            (first..cells.min(first + width)).map(|cell| character(picture.shade(cell))).collect();
         lines.push(format!("{:>digits$} |{row:<width$}|", picture.first_block(first)));
     }
     if cells > 0 {
         let share = pages as f64 / cells as f64;
-        lines.push(format!(
-            "A character is {share:.1} pages; the number is a row's first block."
-        ));
+        lines.push(format!("A character is {share:.1} pages; the number is a row's first block."));
         lines.push("Read: ' ' none  '.' up to 10 %  ':' 25 %  '+' 50 %  '*' more  '#' all".into());
     }
     lines
@@ -226,21 +207,12 @@ fn vacuum_skip_gaps(
     rel: Regclass,
 ) -> TableIterator<
     'static,
-    (
-        name!(from_pages, i64),
-        name!(to_pages, i64),
-        name!(ranges, i64),
-        name!(pages, i64),
-    ),
+    (name!(from_pages, i64), name!(to_pages, i64), name!(ranges, i64), name!(pages, i64)),
 > {
     let relation = HeapRelation::open(rel.0, "vacuum_skip_gaps($)").or_raise();
     let gaps = skipping::gaps(ranges(&relation));
-    TableIterator::new(gaps.into_iter().map(|gap| {
-        (
-            gap.from_pages as i64,
-            gap.to_pages as i64,
-            gap.ranges as i64,
-            gap.pages as i64,
-        )
-    }))
+    TableIterator::new(
+        gaps.into_iter()
+            .map(|gap| (gap.from_pages as i64, gap.to_pages as i64, gap.ranges as i64, gap.pages as i64)),
+    )
 }

@@ -95,10 +95,7 @@ impl<H: Hints, B: Iterator<Item = u32>> Lookahead<H, B> {
             if self.waiting.back().is_some_and(|last| last.block + 1 != block) {
                 self.give_hint();
             }
-            self.waiting.push_back(Waiting {
-                block,
-                place: H::Place::default(),
-            });
+            self.waiting.push_back(Waiting { block, place: H::Place::default() });
             self.unhinted += 1;
             if self.unhinted == self.longest_hint {
                 self.give_hint();
@@ -131,13 +128,11 @@ impl<H: Hints, B: Iterator<Item = u32>> Iterator for Lookahead<H, B> {
         }
         self.fill();
         let next = self.waiting.pop_front()?;
-        if let Some(hints) = &self.hints {
-            self.waiting
-                .front()
-                .inspect(|second| hints.expect_next(second.place));
-            self.waiting
-                .get(1)
-                .inspect(|third| hints.expect_soon(third.place));
+        if let (Some(hints), Some(second)) = (&self.hints, self.waiting.front()) {
+            hints.expect_next(second.place);
+        }
+        if let (Some(hints), Some(third)) = (&self.hints, self.waiting.get(1)) {
+            hints.expect_soon(third.place);
         }
         Some(next.block)
     }
@@ -160,9 +155,7 @@ mod tests {
 
         fn hint(&self, first_block: u32, places: &mut [()]) {
             assert!((1..=LONGEST_HINT).contains(&places.len()));
-            self.0
-                .borrow_mut()
-                .extend(first_block..first_block + places.len() as u32);
+            self.0.borrow_mut().extend(first_block..first_block + places.len() as u32);
         }
 
         fn expect_soon(&self, _place: ()) {}

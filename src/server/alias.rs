@@ -55,12 +55,7 @@ thread_local! {
 /// Makes `description.name` an alias of the threshold named `real`, which must
 /// have been registered before.
 pub fn define_threshold_alias(description: Description, real: &'static CStr) {
-    let alias = Alias {
-        alias: description.name,
-        real,
-        pending: Cell::new(None),
-        shown: Cell::new([0; 12]),
-    };
+    let alias = Alias { alias: description.name, real, pending: Cell::new(None), shown: Cell::new([0; 12]) };
     // Settings live as long as the process.
     THRESHOLD.set(Some(Box::leak(Box::new(alias))));
     // SAFETY: the hooks follow the protocol of their kinds.
@@ -96,10 +91,7 @@ unsafe extern "C-unwind" fn check(
         return false;
     }
     if let Some(alias) = THRESHOLD.get() {
-        alias.pending.set(Some(Pending {
-            value: *new_value,
-            source,
-        }));
+        alias.pending.set(Some(Pending { value: *new_value, source }));
     }
     *new_value = STORED.get();
     true
@@ -129,11 +121,7 @@ unsafe extern "C-unwind" fn assign(_new_value: c_int, _extra: *mut c_void) {
         // Not within a transaction: the default of a role, a database or a
         // connection.
         if let Some(pending) = pending.filter(|pending| !is_session(pending)) {
-            alias.set_real(
-                Some(pending.value),
-                pending.source,
-                pg_sys::GucAction::GUC_ACTION_SET,
-            );
+            alias.set_real(Some(pending.value), pending.source, pg_sys::GucAction::GUC_ACTION_SET);
         }
         return;
     }
@@ -179,10 +167,7 @@ impl Alias {
         // SAFETY: the real setting exists; its newest entry is null or valid.
         unsafe {
             let record = pg_sys::find_option(self.real.as_ptr(), false, false, pg_sys::PGERROR as c_int);
-            (*record)
-                .stack
-                .as_ref()
-                .is_some_and(|entry| entry.nest_level == nest_level)
+            (*record).stack.as_ref().is_some_and(|entry| entry.nest_level == nest_level)
         }
     }
 

@@ -15,12 +15,7 @@ pub struct UserError {
 impl UserError {
     /// An error with its SQLSTATE and primary message.
     pub fn new(code: PgSqlErrorCode, message: impl Into<String>) -> Self {
-        UserError {
-            code,
-            message: message.into(),
-            detail: None,
-            hint: None,
-        }
+        UserError { code, message: message.into(), detail: None, hint: None }
     }
 
     /// Adds the detail.

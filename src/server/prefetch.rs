@@ -73,11 +73,7 @@ impl Resident {
     fn page(self) -> Option<ResidentPage> {
         let index = self.0? as usize;
         // SAFETY: a buffer of that number exists as long as the server runs.
-        let bytes = unsafe {
-            pg_sys::BufferBlocks
-                .cast::<u8>()
-                .add(index * pg_sys::BLCKSZ as usize)
-        };
+        let bytes = unsafe { pg_sys::BufferBlocks.cast::<u8>().add(index * pg_sys::BLCKSZ as usize) };
         Some(ResidentPage { index, bytes })
     }
 }
@@ -224,10 +220,7 @@ mod tests {
             place.expect_header();
             place.expect_tuples();
         }
-        assert!(
-            beyond.iter().all(|place| place.page().is_none()),
-            "there are no blocks beyond the end"
-        );
+        assert!(beyond.iter().all(|place| place.page().is_none()), "there are no blocks beyond the end");
     }
 
     #[pg_test]

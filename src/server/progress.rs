@@ -19,10 +19,7 @@ impl HeapScanProgress {
         }
         let progress = HeapScanProgress(());
         progress.set(pg_sys::PROGRESS_VACUUM_TOTAL_HEAP_BLKS, i64::from(rel_pages));
-        progress.set(
-            pg_sys::PROGRESS_VACUUM_PHASE,
-            i64::from(pg_sys::PROGRESS_VACUUM_PHASE_SCAN_HEAP),
-        );
+        progress.set(pg_sys::PROGRESS_VACUUM_PHASE, i64::from(pg_sys::PROGRESS_VACUUM_PHASE_SCAN_HEAP));
         progress
     }
 

@@ -66,9 +66,7 @@ pub(super) unsafe fn page_of(buffer: pg_sys::Buffer) -> *const u8 {
     // SAFETY: shared buffers are numbered from 1 up, local ones from -1 down.
     unsafe {
         if buffer > 0 {
-            pg_sys::BufferBlocks
-                .cast::<u8>()
-                .add((buffer as usize - 1) * pg_sys::BLCKSZ as usize)
+            pg_sys::BufferBlocks.cast::<u8>().add((buffer as usize - 1) * pg_sys::BLCKSZ as usize)
         } else {
             (*pg_sys::LocalBufferBlockPointers.add((-buffer) as usize - 1)).cast()
         }
@@ -121,12 +119,7 @@ impl<'rel, B: Iterator<Item = u32> + 'rel> HeapReader<'rel, B> {
             })),
             Method::Sync => None,
         };
-        HeapReader {
-            stream,
-            ring,
-            blocks,
-            relation,
-        }
+        HeapReader { stream, ring, blocks, relation }
     }
 
     /// The next block, pinned; None at the end.
@@ -180,10 +173,7 @@ impl<B: Iterator<Item = u32>> Stream<B> {
                 0,
             )
         };
-        Stream {
-            stream,
-            blocks: PhantomData,
-        }
+        Stream { stream, blocks: PhantomData }
     }
 
     fn next_buffer(&mut self) -> Option<PinnedBuffer> {

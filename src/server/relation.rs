@@ -80,10 +80,7 @@ impl HeapRelation {
         // result, which lives as long as the current memory context.
         let quoted = unsafe {
             let schema = pg_sys::get_namespace_name(self.form().relnamespace);
-            CStr::from_ptr(pg_sys::quote_qualified_identifier(
-                schema,
-                self.form().relname.data.as_ptr(),
-            ))
+            CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, self.form().relname.data.as_ptr()))
         };
         quoted.to_string_lossy().into_owned()
     }
@@ -120,10 +117,7 @@ impl HeapRelation {
             let aggressive = pg_sys::vacuum_get_cutoffs(self.relation, &params, cutoffs.as_mut_ptr());
             (aggressive, cutoffs.assume_init())
         };
-        Cutoffs {
-            aggressive,
-            oldest_xmin: cutoffs.OldestXmin,
-        }
+        Cutoffs { aggressive, oldest_xmin: cutoffs.OldestXmin }
     }
 
     fn check_readable(&self, call: &str) -> Result<(), UserError> {
@@ -133,27 +127,15 @@ impl HeapRelation {
             return Err(not_supported("cannot access temporary tables of other sessions"));
         }
         let kind = self.form().relkind as u8;
-        if ![
-            pg_sys::RELKIND_RELATION,
-            pg_sys::RELKIND_MATVIEW,
-            pg_sys::RELKIND_TOASTVALUE,
-        ]
-        .contains(&kind)
-        {
+        if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW, pg_sys::RELKIND_TOASTVALUE].contains(&kind) {
             return Err(self.wrong_kind(kind, call));
         }
         self.check_access_method()?;
         // SAFETY: reads a flag of this process.
         let in_recovery = unsafe { pg_sys::RecoveryInProgress() };
         if in_recovery && self.form().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED {
-            return Err(
-                not_supported("cannot access temporary or unlogged relations during recovery").detail(
-                    format!(
-                        "Table \"{}\" is unlogged, so a standby has no data of it.",
-                        self.name()
-                    ),
-                ),
-            );
+            return Err(not_supported("cannot access temporary or unlogged relations during recovery")
+                .detail(format!("Table \"{}\" is unlogged, so a standby has no data of it.", self.name())));
         }
         Ok(())
     }
@@ -168,10 +150,8 @@ impl HeapRelation {
         }
         // SAFETY: the result is null or a string that ends with a zero byte.
         let method = unsafe { owned(pg_sys::get_am_name(self.form().relam)) }.unwrap_or_default();
-        Err(not_supported("only heap AM is supported").detail(format!(
-            "Table \"{}\" is stored by the access method \"{method}\".",
-            self.name()
-        )))
+        Err(not_supported("only heap AM is supported")
+            .detail(format!("Table \"{}\" is stored by the access method \"{method}\".", self.name())))
     }
 
     fn wrong_kind(&self, kind: u8, call: &str) -> UserError {
@@ -181,23 +161,16 @@ impl HeapRelation {
                 let call = call.replace('$', "p.relid");
                 let query =
                     format!("SELECT p.relid, s.* FROM pg_partition_tree('{root}') AS p, LATERAL {call} AS s");
-                (
-                    "partitioned tables",
-                    format!("Its partitions hold the data: {query} WHERE p.isleaf."),
-                )
+                ("partitioned tables", format!("Its partitions hold the data: {query} WHERE p.isleaf."))
             }
             pg_sys::RELKIND_INDEX => ("indexes", self.hint_for_index()),
             pg_sys::RELKIND_PARTITIONED_INDEX => ("partitioned indexes", self.hint_for_index()),
             pg_sys::RELKIND_SEQUENCE => ("sequences", "A sequence is never vacuumed; name a table.".into()),
             pg_sys::RELKIND_VIEW => ("views", "A view stores no rows; name the tables it reads.".into()),
-            pg_sys::RELKIND_FOREIGN_TABLE => (
-                "foreign tables",
-                "Its rows are stored elsewhere; ask the server that stores them.".into(),
-            ),
-            _ => (
-                "composite types",
-                "A composite type stores no rows; name a table.".into(),
-            ),
+            pg_sys::RELKIND_FOREIGN_TABLE => {
+                ("foreign tables", "Its rows are stored elsewhere; ask the server that stores them.".into())
+            }
+            _ => ("composite types", "A composite type stores no rows; name a table.".into()),
         };
         UserError::new(
             PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,

@@ -74,11 +74,7 @@ impl VisibilityMap for PinnedMap<'_> {
         // SAFETY: the page is pinned, so it stays in its buffer; the index is
         // within it; buffers are aligned to far more than 8 bytes. Others may
         // write bytes of the word meanwhile, so it is read as volatile, once.
-        let word = unsafe {
-            self.words
-                .add((index % WORDS_PER_MAP_PAGE) as usize)
-                .read_volatile()
-        };
+        let word = unsafe { self.words.add((index % WORDS_PER_MAP_PAGE) as usize).read_volatile() };
         u64::from_le(word)
     }
 }
@@ -110,9 +106,7 @@ mod tests {
              INSERT INTO wide SELECT i, '' FROM generate_series(1, {PAGES}) AS i"
         ))
         .unwrap();
-        let oid = Spi::get_one::<pg_sys::Oid>("SELECT 'wide'::regclass::oid")
-            .unwrap()
-            .unwrap();
+        let oid = Spi::get_one::<pg_sys::Oid>("SELECT 'wide'::regclass::oid").unwrap().unwrap();
         let relation = HeapRelation::open(oid, "").unwrap();
         assert_eq!(relation.pages(), PAGES);
         set_bits(&relation);
@@ -130,11 +124,7 @@ mod tests {
         }
         // SAFETY: the pin is ours.
         unsafe { pg_sys::ReleaseBuffer(server_buffer) };
-        assert_eq!(
-            map.word(u32::MAX / PAGES_PER_WORD),
-            0,
-            "beyond the end of the map"
-        );
+        assert_eq!(map.word(u32::MAX / PAGES_PER_WORD), 0, "beyond the end of the map");
     }
 
     /// Bits that differ from page to page and from word to word.

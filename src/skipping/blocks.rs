@@ -36,13 +36,7 @@ pub struct BlocksToScan<M> {
 impl<M: VisibilityMap> BlocksToScan<M> {
     /// The blocks of `ranges` that a vacuum with `threshold` reads.
     pub fn new(ranges: Ranges<M>, threshold: Threshold) -> Self {
-        BlocksToScan {
-            ranges,
-            threshold,
-            next_block: 0,
-            remaining: 0,
-            counts: SkipCounts::default(),
-        }
+        BlocksToScan { ranges, threshold, next_block: 0, remaining: 0, counts: SkipCounts::default() }
     }
 
     /// What has been handed out and left out up to now.

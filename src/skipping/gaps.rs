@@ -25,12 +25,7 @@ pub fn gaps<M: VisibilityMap>(ranges: Ranges<M>) -> Vec<Gap> {
             let power = range.pages.ilog2() as usize;
             while histogram.len() <= power {
                 let from_pages = 1u64 << histogram.len();
-                histogram.push(Gap {
-                    from_pages,
-                    to_pages: 2 * from_pages - 1,
-                    ranges: 0,
-                    pages: 0,
-                });
+                histogram.push(Gap { from_pages, to_pages: 2 * from_pages - 1, ranges: 0, pages: 0 });
             }
             histogram[power].ranges += 1;
             histogram[power].pages += u64::from(range.pages);

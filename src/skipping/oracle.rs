@@ -15,11 +15,9 @@ impl VisibilityMap for Bits {
     fn word(&mut self, index: u32) -> u64 {
         let first = (index * PAGES_PER_WORD) as usize;
         let pages = self.0.iter().skip(first).take(PAGES_PER_WORD as usize);
-        pages
-            .enumerate()
-            .fold(0, |word, (offset, &(all_visible, all_frozen))| {
-                word | (u64::from(all_visible) | u64::from(all_frozen) << 1) << (2 * offset)
-            })
+        pages.enumerate().fold(0, |word, (offset, &(all_visible, all_frozen))| {
+            word | (u64::from(all_visible) | u64::from(all_frozen) << 1) << (2 * offset)
+        })
     }
 }
 
@@ -48,14 +46,8 @@ fn naive(bits: &Bits, aggressive: bool, threshold: u32) -> Vec<(Action, Reason)>
         if !skippable(page) {
             return (Action::Scan, Reason::LastBlock);
         }
-        let first = (0..=page)
-            .rev()
-            .take_while(|&other| skippable(other))
-            .last()
-            .unwrap();
-        let range = (first..pages.len())
-            .take_while(|&other| skippable(other))
-            .collect::<Vec<_>>();
+        let first = (0..=page).rev().take_while(|&other| skippable(other)).last().unwrap();
+        let range = (first..pages.len()).take_while(|&other| skippable(other)).collect::<Vec<_>>();
         if range.len() < threshold as usize {
             (Action::Scan, Reason::BelowThreshold)
         } else if range.iter().any(|&other| !pages[other].1) {
@@ -88,17 +80,11 @@ fn naive_plan(bits: &Bits, aggressive: bool, threshold: u32) -> Plan {
 /// Maps of up to 400 pages in runs of one kind each, so that ranges of every
 /// length, and borders of words at every place, do occur.
 fn maps() -> impl Strategy<Value = Bits> {
-    let kinds = prop_oneof![
-        Just((false, false)),
-        Just((true, false)),
-        Just((true, true)),
-        Just((false, true))
-    ];
+    let kinds =
+        prop_oneof![Just((false, false)), Just((true, false)), Just((true, true)), Just((false, true))];
     let runs = prop::collection::vec((kinds, 1usize..70), 0..12);
     runs.prop_map(|runs| {
-        let pages = runs
-            .into_iter()
-            .flat_map(|(kind, pages)| std::iter::repeat_n(kind, pages));
+        let pages = runs.into_iter().flat_map(|(kind, pages)| std::iter::repeat_n(kind, pages));
         Bits(pages.take(400).collect())
     })
 }
@@ -219,17 +205,9 @@ struct Synthetic {
 impl VisibilityMap for Synthetic {
     fn word(&mut self, index: u32) -> u64 {
         let first = u64::from(index) * u64::from(PAGES_PER_WORD);
-        let all = if first < self.pages / 2 {
-            u64::MAX
-        } else {
-            0x5555_5555_5555_5555
-        };
+        let all = if first < self.pages / 2 { u64::MAX } else { 0x5555_5555_5555_5555 };
         let next = first.next_multiple_of(self.every);
-        if next < first + u64::from(PAGES_PER_WORD) {
-            all & !(3 << (2 * (next - first)))
-        } else {
-            all
-        }
+        if next < first + u64::from(PAGES_PER_WORD) { all & !(3 << (2 * (next - first))) } else { all }
     }
 }
 
@@ -237,10 +215,7 @@ impl VisibilityMap for Synthetic {
 fn the_largest_relation_is_planned_without_memory_for_each_block() {
     const PAGES: u32 = u32::MAX - 1;
     const EVERY: u64 = 1 << 20;
-    let map = || Synthetic {
-        every: EVERY,
-        pages: u64::from(PAGES),
-    };
+    let map = || Synthetic { every: EVERY, pages: u64::from(PAGES) };
     let limits = [0, 32, EVERY as u32 - 1, EVERY as u32, u32::MAX].map(Threshold::new);
     let plans = sweep(Ranges::new(map(), PAGES, false), &limits);
 
@@ -272,10 +247,7 @@ fn the_largest_relation_is_planned_without_memory_for_each_block() {
 #[test]
 fn the_largest_relation_is_scanned_to_its_last_block() {
     const PAGES: u32 = u32::MAX;
-    let map = Synthetic {
-        every: 1 << 31,
-        pages: u64::from(PAGES),
-    };
+    let map = Synthetic { every: 1 << 31, pages: u64::from(PAGES) };
     let mut blocks = BlocksToScan::new(Ranges::new(map, PAGES, false), Threshold::new(32));
     assert_eq!(blocks.by_ref().collect::<Vec<_>>(), [0, 1 << 31, PAGES - 1]);
     assert_eq!(blocks.counts().skipped_pages, u64::from(PAGES) - 3);
@@ -285,12 +257,6 @@ fn the_largest_relation_is_scanned_to_its_last_block() {
 fn an_empty_relation_has_no_ranges() {
     let empty = Bits(Vec::new());
     assert_eq!(empty.ranges(false).next(), None);
-    assert_eq!(
-        sweep(empty.ranges(false), &[Threshold::new(1)])[0],
-        naive_plan(&empty, false, 1)
-    );
-    assert_eq!(
-        Picture::paint(empty.ranges(false), Threshold::new(1), 10).cells(),
-        0
-    );
+    assert_eq!(sweep(empty.ranges(false), &[Threshold::new(1)])[0], naive_plan(&empty, false, 1));
+    assert_eq!(Picture::paint(empty.ranges(false), Threshold::new(1), 10).cells(), 0);
 }

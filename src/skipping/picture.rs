@@ -34,15 +34,9 @@ impl Picture {
     pub fn paint<M: VisibilityMap>(ranges: Ranges<M>, threshold: Threshold, cells: u32) -> Picture {
         let rel_pages = ranges.rel_pages();
         let cells = cells.clamp(1, rel_pages.max(1)).min(rel_pages);
-        let mut picture = Picture {
-            rel_pages,
-            scanned: vec![0; cells as usize],
-        };
+        let mut picture = Picture { rel_pages, scanned: vec![0; cells as usize] };
         for range in ranges.filter(|range| !range.is_skipped(threshold)) {
-            picture.add(
-                u64::from(range.first_block),
-                u64::from(range.first_block) + u64::from(range.pages),
-            );
+            picture.add(u64::from(range.first_block), u64::from(range.first_block) + u64::from(range.pages));
         }
         picture
     }

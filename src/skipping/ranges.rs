@@ -99,12 +99,8 @@ impl Range {
             Kind::NotAllFrozen => (Action::Scan, Reason::AllVisible),
             Kind::LastBlock => (Action::Scan, Reason::LastBlock),
             Kind::Skippable { .. } if !threshold.skips(self.pages) => (Action::Scan, Reason::BelowThreshold),
-            Kind::Skippable {
-                any_only_all_visible: true,
-            } => (Action::Skip, Reason::AllVisible),
-            Kind::Skippable {
-                any_only_all_visible: false,
-            } => (Action::Skip, Reason::AllFrozen),
+            Kind::Skippable { any_only_all_visible: true } => (Action::Skip, Reason::AllVisible),
+            Kind::Skippable { any_only_all_visible: false } => (Action::Skip, Reason::AllFrozen),
         }
     }
 }
@@ -184,9 +180,7 @@ impl<M: VisibilityMap> Ranges<M> {
         } else if self.last_block() == Some(offset) {
             Kind::LastBlock
         } else {
-            Kind::Skippable {
-                any_only_all_visible: false,
-            }
+            Kind::Skippable { any_only_all_visible: false }
         }
     }
 
@@ -215,11 +209,7 @@ impl<M: VisibilityMap> Ranges<M> {
 
     /// Ends the range at hand before block `end`.
     fn finish(&mut self, end: u32) -> Range {
-        let range = Range {
-            first_block: self.first_block,
-            pages: end - self.first_block,
-            kind: self.kind,
-        };
+        let range = Range { first_block: self.first_block, pages: end - self.first_block, kind: self.kind };
         self.first_block = end;
         range
     }

@@ -57,12 +57,7 @@ struct Way {
 
 impl Way {
     fn new(name: &'static str, settings: &'static str, query: &'static str) -> Way {
-        Way {
-            name,
-            settings,
-            query,
-            times: Vec::new(),
-        }
+        Way { name, settings, query, times: Vec::new() }
     }
 }
 
@@ -83,11 +78,7 @@ impl Bench {
         }
         study_table::create(&mut client, arguments.pages, arguments.fraction)?;
         let files = study_table::files(&mut client, &server.data_folder())?;
-        Ok(Bench {
-            server,
-            repetitions: arguments.repetitions,
-            files,
-        })
+        Ok(Bench { server, repetitions: arguments.repetitions, files })
     }
 
     fn prepare(&self, client: &mut Client, cache: Cache) -> Result<(), Error> {
@@ -131,13 +122,7 @@ impl Bench {
         let rate = pages / milliseconds * 1e3;
         println!("\nCold at threshold 1: {pages} pages, {rate:.0} a second.");
         // Not those of the maps: NODE_vm and NODE_fsm.
-        let heap = |file: &&PathBuf| {
-            !file
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .contains('_')
-        };
+        let heap = |file: &&PathBuf| !file.file_name().unwrap_or_default().to_string_lossy().contains('_');
         let heap: Vec<PathBuf> = self.files.iter().filter(heap).cloned().collect();
         match device::random_reads_a_second(&heap, 5)? {
             None => println!("fio is not installed, so the device's own rate is not known."),
@@ -158,11 +143,7 @@ fn print_table(heading: &str, ways: &[Way]) {
         let middle = median(&way.times).unwrap_or(f64::NAN);
         let least = way.times.iter().copied().fold(f64::INFINITY, f64::min);
         let most = way.times.iter().copied().fold(0.0, f64::max);
-        println!(
-            "| {} | {middle:.2} | {least:.2} | {most:.2} | {:.2} |",
-            way.name,
-            middle / base
-        );
+        println!("| {} | {middle:.2} | {least:.2} | {most:.2} | {:.2} |", way.name, middle / base);
     }
 }
 
@@ -184,32 +165,20 @@ fn main() -> Result<(), Error> {
         Way::new("threshold 32", "", SCAN_32),
         Way::new("the same, read_ahead 0", no_hints, SCAN_32),
     ];
-    bench.time(
-        "Cold: nothing in shared buffers or the kernel's cache",
-        Cache::Cold,
-        &mut ways,
-    )?;
+    bench.time("Cold: nothing in shared buffers or the kernel's cache", Cache::Cold, &mut ways)?;
     bench.against_the_device(median(&ways[1].times).unwrap_or(f64::NAN))?;
 
     let two = || {
         [
             Way::new("`pgstattuple_approx`", "", APPROX),
             Way::new("`vacuum_skip_scan`, threshold 1", "", SCAN),
-            Way::new(
-                "the same, read mode sync",
-                "SET vacuum_skip.read_mode = sync",
-                SCAN,
-            ),
+            Way::new("the same, read mode sync", "SET vacuum_skip.read_mode = sync", SCAN),
         ]
     };
     bench.time("In the kernel's cache", Cache::Kernel, &mut two())?;
 
     // By default shared buffers are smaller than what is read here.
     bench.server.restart(&["shared_buffers=1GB"])?;
-    bench.time(
-        "In shared buffers (shared_buffers = 1GB)",
-        Cache::AsIs,
-        &mut two(),
-    )?;
+    bench.time("In shared buffers (shared_buffers = 1GB)", Cache::AsIs, &mut two())?;
     Ok(())
 }
