@@ -4,16 +4,12 @@
 use pgrx::prelude::*;
 
 use super::arguments;
+use crate::scan::ranges;
 use crate::server::error::OrRaise;
 use crate::server::regclass::Regclass;
 use crate::server::relation::HeapRelation;
 use crate::server::visibility_map::PinnedMap;
 use crate::skipping::{self, Action, Picture, Plan, Range, Ranges, Reason, Shade, Threshold};
-
-/// The ranges of a relation, as a plain VACUUM that began now would see them.
-fn ranges(relation: &HeapRelation) -> Ranges<PinnedMap<'_>> {
-    Ranges::new(PinnedMap::new(relation), relation.pages(), relation.cutoffs().aggressive)
-}
 
 /// `part` of `whole` in per cent; 0 where there is nothing.
 fn percent(part: u64, whole: u64) -> f64 {

@@ -15,10 +15,12 @@
 //! cost-based delay, since this is a query and not maintenance.
 
 mod lookahead;
+mod ranges;
 
 use std::time::Instant;
 
 use lookahead::Lookahead;
+pub use ranges::ranges;
 
 use crate::server::buffer_usage::{BufferUsage, Meter};
 use crate::server::error::UserError;

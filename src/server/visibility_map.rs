@@ -12,10 +12,12 @@ use super::interrupts::check_for_interrupts;
 use super::let_go;
 use super::reader::page_of;
 use super::relation::HeapRelation;
-use crate::skipping::{PAGES_PER_WORD, VisibilityMap};
 
 /// Bytes of a page before its contents (a multiple of 8 already).
 const HEADER: usize = offset_of!(pg_sys::PageHeaderData, pd_linp);
+
+/// Heap pages that one word of the map describes, two bits each.
+const PAGES_PER_WORD: u32 = u64::BITS / 2;
 
 /// Words of bits on a page of the map.
 const WORDS_PER_MAP_PAGE: u32 = ((pg_sys::BLCKSZ as usize - HEADER) / size_of::<u64>()) as u32;
@@ -59,11 +61,11 @@ impl<'rel> PinnedMap<'rel> {
         }
         self.map_page = Some(map_page);
     }
-}
 
-impl VisibilityMap for PinnedMap<'_> {
+    /// The bits of heap pages `32 * index` to `32 * index + 31`, the first page in
+    /// the two least significant bits; zero where the map has no such page.
     #[inline]
-    fn word(&mut self, index: u32) -> u64 {
+    pub fn word(&mut self, index: u32) -> u64 {
         let map_page = index / WORDS_PER_MAP_PAGE;
         if self.map_page != Some(map_page) {
             self.pin(map_page);
