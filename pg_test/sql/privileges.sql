@@ -69,11 +69,23 @@ SET ROLE regress_vs_writer;
 SELECT * FROM answers();
 
 -- The privilege comes before everything else that is to be said about the
--- relation: what kind it is, for one.
+-- relation: that it is of the wrong kind, for one.
 RESET ROLE;
 CREATE VIEW v AS SELECT 1;
+CREATE MATERIALIZED VIEW m AS SELECT 1;
+CREATE SEQUENCE s;
+CREATE INDEX i ON t (id);
+CREATE TABLE p (id int) PARTITION BY RANGE (id);
 SET ROLE regress_vs_nobody;
 SELECT * FROM vacuum_skip_scan('v');
+\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM vacuum_skip_plan('m');
+\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM vacuum_skip_ranges('s');
+\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM vacuum_skip_map('i');
+\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM vacuum_skip_gaps('p');
 \echo :LAST_ERROR_SQLSTATE
 
 -- These may.
