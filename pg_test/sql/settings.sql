@@ -302,6 +302,16 @@ SELECT vs_set('SET skip_pages_threshold = 16');
 :show
 SELECT vs_set('RESET skip_pages_threshold');
 :show
+SELECT vs_set('SET skip_pages_threshold = 17; SET LOCAL vacuum_skip.skip_pages_threshold = 18');
+:show
+SELECT vs_set('SET LOCAL skip_pages_threshold = 19; SET vacuum_skip.skip_pages_threshold = 20');
+:show
+ALTER FUNCTION vs_set(text) RESET ALL;
+ALTER FUNCTION vs_set(text) SET skip_pages_threshold = 21;
+SELECT vs_set('SET vacuum_skip.skip_pages_threshold = 22; SET LOCAL skip_pages_threshold = 23');
+:show
+SELECT vs_set('SET LOCAL vacuum_skip.skip_pages_threshold = 24; SET skip_pages_threshold = 25');
+:show
 SET vacuum_skip.skip_pages_threshold = 3;
 
 -- within a transaction that has set it
