@@ -230,16 +230,6 @@ SELECT set_config('skip_pages_threshold', '9', true), current_setting('vacuum_sk
 UPDATE pg_settings SET setting = '10' WHERE name = 'vacuum_skip.skip_pages_threshold';
 :show
 
--- A parallel worker sees what its leader has.
-SET skip_pages_threshold = 11;
-SET debug_parallel_query = on;
-:show
-RESET debug_parallel_query;
-BEGIN;
-SET LOCAL vacuum_skip.skip_pages_threshold = 12;
-SET LOCAL debug_parallel_query = on;
-:show
-COMMIT;
 RESET skip_pages_threshold;
 :show
 
