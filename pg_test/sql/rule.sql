@@ -97,6 +97,15 @@ SELECT threshold, aggressive, rel_pages, scanned_pages, skipped_pages, skipped_r
        skipped_all_visible, live_tuples, dead_tuples
   FROM unnest('{0,1,2,3,4,5,7,8}'::int[]) AS of, vacuum_skip_scan('t', of) ORDER BY of;
 RESET vacuum_freeze_table_age;
+-- One may be aggressive for the sake of multixacts alone.  What a table says to
+-- autovacuum does not count for a vacuum that is called by hand.
+SELECT aggressive FROM vacuum_skip_scan('t');
+SET vacuum_multixact_freeze_table_age = 0;
+SELECT aggressive, skipped_pages FROM vacuum_skip_scan('t', 0);
+RESET vacuum_multixact_freeze_table_age;
+ALTER TABLE t SET (autovacuum_freeze_table_age = 0);
+SELECT aggressive FROM vacuum_skip_scan('t');
+ALTER TABLE t RESET (autovacuum_freeze_table_age);
 
 -- It is the session's threshold that counts where none is given.
 SET skip_pages_threshold = 4;
