@@ -11,12 +11,13 @@ TOOLS=$ROOT/.tools
 STAGE=${VACUUM_SKIP_STAGE:-$TOOLS/stage}
 export VACUUM_SKIP_STAGE=$STAGE
 
-# A user's connection settings must not lead a script to another server, and
-# make's job server is not for cargo.
+# A user's connection settings must not lead a script to another server, make's
+# job server is not for cargo, and with RUST_BACKTRACE a server would show a
+# backtrace with each error.
 for variable in ${!PG@}; do
     case $variable in PG_CONFIG | PGRX_PG_CONFIG_PATH) ;; *) unset "$variable" ;; esac
 done
-unset variable MAKEFLAGS MFLAGS MAKELEVEL CARGO_PGRX
+unset variable MAKEFLAGS MFLAGS MAKELEVEL CARGO_PGRX RUST_BACKTRACE
 
 step() { printf '\n==> %s\n' "$*" >&2; }
 say() { printf '%s\n' "$*" >&2; }

@@ -22,14 +22,19 @@ pub const NAME: &str = "study";
 /// Those of the server.
 pub fn create(client: &mut Client, pages: u64, fraction: f64) -> Result<(), Error> {
     let rows = pages * ROWS_A_PAGE;
-    client.batch_execute(&format!(
-        "CREATE TABLE {NAME} (id bigint, value bigint) WITH (fillfactor = 50, autovacuum_enabled = off);
-         INSERT INTO {NAME} SELECT i, i FROM generate_series(1, {rows}) AS i;
-         VACUUM {NAME};
-         SELECT setseed(0);
-         UPDATE {NAME} SET value = value + 1 WHERE random() < {fraction};
-         CHECKPOINT;"
-    ))?;
+    // One at a time: VACUUM refuses to run in the transaction of a batch.
+    for statement in [
+        format!(
+            "CREATE TABLE {NAME} (id bigint, value bigint) WITH (fillfactor = 50, autovacuum_enabled = off)"
+        ),
+        format!("INSERT INTO {NAME} SELECT i, i FROM generate_series(1, {rows}) AS i"),
+        format!("VACUUM {NAME}"),
+        "SELECT setseed(0)".to_string(),
+        format!("UPDATE {NAME} SET value = value + 1 WHERE random() < {fraction}"),
+        "CHECKPOINT".to_string(),
+    ] {
+        client.batch_execute(&statement)?;
+    }
     Ok(())
 }
 

@@ -9,8 +9,8 @@ mod what_if;
 use pgrx::extension_sql_file;
 
 extension_sql_file!(
-    "../../sql/comments.sql",
-    name = "comments",
+    "../../sql/functions.sql",
+    name = "functions",
     requires = [
         scan::vacuum_skip_scan,
         what_if::vacuum_skip_plan,

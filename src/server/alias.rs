@@ -27,7 +27,6 @@ use std::ptr;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{pg_guard, pg_sys};
 
-use super::interrupts::is_parallel_worker;
 use super::settings::{Description, threshold_is_available};
 
 /// The constant that is stored under the alias.
@@ -103,8 +102,9 @@ unsafe extern "C-unwind" fn check(
 unsafe extern "C-unwind" fn assign(_new_value: c_int, _extra: *mut c_void) {
     let Some(alias) = THRESHOLD.get() else { return };
     let pending = alias.pending.take();
-    // A parallel worker gets the real setting from its leader by itself.
-    if is_parallel_worker() {
+    // SAFETY: a flag of this process.
+    if unsafe { pg_sys::InitializingParallelWorker } {
+        // The worker is handed its leader's settings, the real one among them.
         return;
     }
     // SAFETY: the result is null before the alias is registered (the server
@@ -154,21 +154,27 @@ impl Alias {
     fn action(&self, stack: &pg_sys::GucStack) -> pg_sys::GucAction::Type {
         match stack.state {
             pg_sys::GucStackState::GUC_SET => pg_sys::GucAction::GUC_ACTION_SET,
-            // A function's SET clause; or, where that has saved the real
-            // setting already, a SET LOCAL within the function.
-            pg_sys::GucStackState::GUC_SAVE if !self.real_has_entry(stack.nest_level) => {
+            // A function's SET clause, or a SET LOCAL within the function. The
+            // server takes the latter for the former if nothing else was done
+            // to a setting within the function, and so may we.
+            pg_sys::GucStackState::GUC_SAVE if !self.real_was_set_at(stack.nest_level) => {
                 pg_sys::GucAction::GUC_ACTION_SAVE
             }
             _ => pg_sys::GucAction::GUC_ACTION_LOCAL,
         }
     }
 
-    fn real_has_entry(&self, nest_level: c_int) -> bool {
+    /// Whether the real setting was changed at this level by anything but a
+    /// function's SET clause.
+    fn real_was_set_at(&self, nest_level: c_int) -> bool {
         // SAFETY: the real setting exists; its newest entry is null or valid.
-        unsafe {
+        let entry = unsafe {
             let record = pg_sys::find_option(self.real.as_ptr(), false, false, pg_sys::PGERROR as c_int);
-            (*record).stack.as_ref().is_some_and(|entry| entry.nest_level == nest_level)
-        }
+            (*record).stack.as_ref()
+        };
+        entry.is_some_and(|entry| {
+            entry.nest_level == nest_level && entry.state != pg_sys::GucStackState::GUC_SAVE
+        })
     }
 
     /// Sets the real setting, or resets it where there is no value.

@@ -1,3 +1,10 @@
+-- What is not generated from the Rust code: estimates of rows, and comments.
+
+ALTER FUNCTION vacuum_skip_scan(regclass, int, text) ROWS 1;
+ALTER FUNCTION vacuum_skip_plan(regclass, int[]) ROWS 8;
+ALTER FUNCTION vacuum_skip_map(regclass, int, int, int) ROWS 19;
+ALTER FUNCTION vacuum_skip_gaps(regclass) ROWS 16;
+
 COMMENT ON FUNCTION vacuum_skip_scan(regclass, int, text) IS
 'reads a table as the first phase of VACUUM would with this threshold, changing nothing; one row of what was read and found';
 COMMENT ON FUNCTION vacuum_skip_plan(regclass, int[]) IS
