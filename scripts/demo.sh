@@ -116,7 +116,7 @@ step "pgbench: 650 MB, then 4,000 of its transactions (about 20 seconds)"
 create_pgbench
 step "What VACUUM would read at each threshold, from the visibility map alone"
 show_plans
-step "The scans themselves, $REPETITIONS times each (about a minute). Before each, the server
+step "The scans themselves, $REPETITIONS times each (about 20 seconds). Before each, the server
     restarts and the kernel forgets the table's files, so that the pages come from storage:
     SET skip_pages_threshold = ...; SELECT scanned_pages, elapsed_ms FROM vacuum_skip_scan(...);"
 [[ $(stat -f -c %T "$TEMP_DIR") != tmpfs ]] || say "    $TEMP_DIR is in memory, not on storage: TMPDIR=... chooses another place"

@@ -14,7 +14,7 @@ for folder in "$("$REAL_PG_CONFIG" --pkglibdir)" "$("$REAL_PG_CONFIG" --sharedir
     command -v sudo >/dev/null || die "you may not write into $folder, and there is no sudo; please run this as root"
     options=(--sudo)
 done
-step "Building the extension (the first time about 5 minutes)"
+step "Building the extension (about 2 minutes)"
 cd "$ROOT"
 cargo pgrx install --release --pg-config "$REAL_PG_CONFIG" "${options[@]}"
 step "Installed. To try it in a session:

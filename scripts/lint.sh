@@ -30,10 +30,6 @@ fi
 
 step "Format"
 cargo fmt --all --check
-step "Clippy (the first time about 2 minutes)"
-cargo clippy --workspace --all-targets --features pg_test -- -D warnings
-step "Documentation (half a minute)"
-RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --features pg_test
 step "Unsafe code"
 no_unsafe_outside_server
 step "Shell scripts"
@@ -42,4 +38,8 @@ if command -v shellcheck >/dev/null; then
 else
     say "skipped: shellcheck is not installed"
 fi
+step "Clippy (the first time about 2 minutes)"
+cargo clippy --workspace --all-targets --features pg_test -- -D warnings
+step "Documentation (half a minute)"
+RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --features pg_test
 step "No complaints"

@@ -33,7 +33,7 @@ libclang_exists() {
 
 install_missing_packages() {
     ((${#MISSING[@]})) || return 0
-    local install=(apt-get install -y -q --no-install-recommends "${MISSING[@]}") as_root=(env)
+    local install=(apt-get install -y --no-install-recommends "${MISSING[@]}") as_root=(env)
     command -v apt-get >/dev/null ||
         die "missing, by their Debian names: ${MISSING[*]}; please install them"
     if ((EUID != 0)); then
@@ -53,7 +53,7 @@ install_missing_packages() {
 # --- Rust and cargo-pgrx -----------------------------------------------------
 
 need_rust() {
-    local cargo_bin=${CARGO_HOME:-$HOME/.cargo}/bin wanted found
+    local cargo_bin=${CARGO_HOME:-~/.cargo}/bin wanted found
     command -v cargo >/dev/null || PATH=$PATH:$cargo_bin
     command -v cargo >/dev/null || die "Rust is missing: see https://rustup.rs"
     wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")
@@ -66,7 +66,7 @@ need_rust() {
 # user has stays where it is: ours has a folder of its own.
 need_cargo_pgrx() {
     [[ $(cargo pgrx --version 2>/dev/null) != *" $PGRX_VERSION" ]] || return 0
-    local folder=${CARGO_HOME:-$HOME/.cargo}/cargo-pgrx-$PGRX_VERSION
+    local folder=${CARGO_HOME:-~/.cargo}/cargo-pgrx-$PGRX_VERSION
     export PATH=$folder/bin:$PATH
     [[ ! -x $folder/bin/cargo-pgrx ]] || return 0
     step "Installing cargo-pgrx $PGRX_VERSION into $folder (once, about 5 minutes)"
@@ -180,7 +180,7 @@ setup() {
 
 # The extension as users get it, in the stage.
 build_and_stage() {
-    step "Building the extension (the first time about 5 minutes, later seconds)"
+    step "Building the extension (the first time about 2 minutes, later seconds)"
     (cd "$ROOT" && cargo pgrx install --release --pg-config "$PGRX_PG_CONFIG_PATH") >&2
     # For the server's user, whatever the umask.
     chmod -R a+rX "$STAGE"

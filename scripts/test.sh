@@ -101,7 +101,7 @@ main() {
     for name in "${parts[@]}"; do
         case $name in
         unit)
-            step "Rust tests, in the test process and inside a server (the first time about 4 minutes)"
+            step "Rust tests, in the test process and inside a server (the first time about 3 minutes)"
             part unit unit
             ;;
         regress)
