@@ -6,7 +6,7 @@ ALTER FUNCTION vacuum_skip_map(regclass, int, int, int) ROWS 19;
 ALTER FUNCTION vacuum_skip_gaps(regclass) ROWS 16;
 
 COMMENT ON FUNCTION vacuum_skip_scan(regclass, int, text) IS
-'reads a table as the first phase of VACUUM would with this threshold, changing nothing; one row of what was read and found';
+'reads a table as the first phase of VACUUM would with this threshold, without its changes; one row of what was read and found';
 COMMENT ON FUNCTION vacuum_skip_plan(regclass, int[]) IS
 'what VACUUM would read with each threshold, from the visibility map alone; a row per threshold';
 COMMENT ON FUNCTION vacuum_skip_ranges(regclass, int) IS

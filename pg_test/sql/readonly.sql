@@ -141,7 +141,7 @@ FETCH ALL FROM c;
 \set VERBOSITY default
 ROLLBACK;
 SELECT count(*) FROM vacuum_skip_ranges('gone', 1);
--- One that is shorter halfway: what is no longer there is not all-visible.
+-- One that is shorter halfway: what is no longer there is left out.
 BEGIN;
 DECLARE c CURSOR FOR SELECT vacuum_skip_ranges('gone', 1);
 FETCH 2 FROM c;

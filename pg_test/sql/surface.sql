@@ -53,7 +53,7 @@ SELECT proname || E':\n  ' ||
 -- run in the session whose settings and temporary tables they use.  NULL is an
 -- answer to "which threshold", so not all are strict.  Nobody is kept from
 -- calling them: they check the privilege on the relation themselves.
-SELECT proname, prokind, provolatile, proparallel, proisstrict, prosecdef, proretset, proacl
+SELECT proname, prokind, provolatile, proparallel, proisstrict, prosecdef, proretset, prorows, proacl
   FROM pg_proc WHERE proname LIKE 'vacuum\_skip%' ORDER BY proname COLLATE "C";
 
 -- Each says what it is for.

@@ -5,6 +5,7 @@ use pgrx::prelude::*;
 
 use super::arguments;
 use crate::scan::ranges;
+use crate::server::cutoffs::Cutoffs;
 use crate::server::error::OrRaise;
 use crate::server::regclass::Regclass;
 use crate::server::relation::HeapRelation;
@@ -87,27 +88,41 @@ fn vacuum_skip_ranges(
 
 /// The ranges of a relation, a batch at a time: there may be too many to keep.
 ///
-/// Between two batches nothing is pinned or open, so that a query may stop
-/// reading at any row.
+/// Between two batches nothing is pinned, open or locked, so that a cursor may
+/// stop at any row.
 struct RangeRows {
     rel: Regclass,
-    rel_pages: u32,
-    aggressive: bool,
+    /// Known from the first batch on.
+    limits: Option<Limits>,
     next_block: u32,
     batch: std::vec::IntoIter<Range>,
+}
+
+/// What a vacuum that began with the first batch would go by.
+#[derive(Clone, Copy)]
+struct Limits {
+    rel_pages: u32,
+    aggressive: bool,
 }
 
 impl RangeRows {
     const BATCH: usize = 1000;
 
     fn new(rel: Regclass) -> Self {
-        let relation = Self::open(rel);
-        let (rel_pages, aggressive) = (relation.pages(), relation.cutoffs().aggressive);
-        RangeRows { rel, rel_pages, aggressive, next_block: 0, batch: Vec::new().into_iter() }
+        RangeRows { rel, limits: None, next_block: 0, batch: Vec::new().into_iter() }
     }
 
-    fn open(rel: Regclass) -> HeapRelation {
-        HeapRelation::open(rel.0, "vacuum_skip_ranges($)").or_raise()
+    fn next_batch(&mut self) -> Vec<Range> {
+        let relation = HeapRelation::open(self.rel.0, "vacuum_skip_ranges($)").or_raise();
+        let limits = self.limits.get_or_insert_with(|| {
+            let aggressive = Cutoffs::of(&relation).aggressive;
+            Limits { rel_pages: relation.pages(), aggressive }
+        });
+        // It may have been truncated since the batch before.
+        limits.rel_pages = limits.rel_pages.min(relation.pages());
+        let map = PinnedMap::new(&relation);
+        let ranges = Ranges::starting_at(map, limits.rel_pages, limits.aggressive, self.next_block);
+        ranges.take(Self::BATCH).collect()
     }
 }
 
@@ -115,15 +130,13 @@ impl Iterator for RangeRows {
     type Item = Range;
 
     fn next(&mut self) -> Option<Range> {
-        if self.batch.len() == 0 && self.next_block < self.rel_pages {
-            let relation = Self::open(self.rel);
-            let map = PinnedMap::new(&relation);
-            let ranges = Ranges::starting_at(map, self.rel_pages, self.aggressive, self.next_block);
-            let batch: Vec<Range> = ranges.take(Self::BATCH).collect();
-            self.next_block = batch.last().map_or(self.rel_pages, |last| last.first_block + last.pages);
-            self.batch = batch.into_iter();
+        let at_end = self.limits.is_some_and(|limits| self.next_block >= limits.rel_pages);
+        if self.batch.len() == 0 && !at_end {
+            self.batch = self.next_batch().into_iter();
         }
-        self.batch.next()
+        let range = self.batch.next()?;
+        self.next_block = range.first_block + range.pages;
+        Some(range)
     }
 }
 

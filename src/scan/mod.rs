@@ -23,6 +23,7 @@ use lookahead::Lookahead;
 pub use ranges::ranges;
 
 use crate::server::buffer_usage::{BufferUsage, Meter};
+use crate::server::cutoffs::Cutoffs;
 use crate::server::error::UserError;
 use crate::server::interrupts::check_for_interrupts;
 use crate::server::page::{PageCounts, count_page};
@@ -71,7 +72,7 @@ pub struct ScanResult {
 pub fn scan(relation: &HeapRelation, options: ScanOptions) -> Result<ScanResult, UserError> {
     let started = Instant::now();
     let meter = Meter::start();
-    let cutoffs = relation.cutoffs();
+    let cutoffs = Cutoffs::of(relation);
     let rel_pages = relation.pages();
     let progress = HeapScanProgress::start(relation.oid(), rel_pages);
 
@@ -91,7 +92,7 @@ pub fn scan(relation: &HeapRelation, options: ScanOptions) -> Result<ScanResult,
         check_for_interrupts();
         let Some(buffer) = reader.next_buffer() else { break };
         progress.reached(buffer.block());
-        let found = count_page(buffer, relation.oid(), cutoffs.oldest_xmin)?;
+        let found = count_page(buffer, relation, cutoffs.oldest_xmin)?;
         pages.add(&found);
         if found.dead_items > 0 {
             progress.found_dead_items(pages.dead_items);

@@ -1,8 +1,12 @@
 //! The rule, applied to a relation of the server.
 
+use crate::server::cutoffs::Cutoffs;
 use crate::server::relation::HeapRelation;
 use crate::server::visibility_map::PinnedMap;
-use crate::skipping::{Ranges, VisibilityMap};
+use crate::skipping::{PAGES_PER_WORD, Ranges, VisibilityMap};
+
+// The server's words are the rule's words.
+const _: () = assert!(PAGES_PER_WORD == u64::BITS / 2);
 
 impl VisibilityMap for PinnedMap<'_> {
     #[inline]
@@ -13,5 +17,7 @@ impl VisibilityMap for PinnedMap<'_> {
 
 /// The ranges of `relation` as a plain VACUUM that began now would see them.
 pub fn ranges(relation: &HeapRelation) -> Ranges<PinnedMap<'_>> {
-    Ranges::new(PinnedMap::new(relation), relation.pages(), relation.cutoffs().aggressive)
+    // In this order, as VACUUM: what is added later has nothing to remove.
+    let aggressive = Cutoffs::of(relation).aggressive;
+    Ranges::new(PinnedMap::new(relation), relation.pages(), aggressive)
 }

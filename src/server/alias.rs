@@ -5,17 +5,19 @@
 //! when a transaction or a function ends, and its own value for RESET. So the
 //! alias has no value at all:
 //!
-//! - setting it (SET, SET LOCAL, a function's SET clause, set_config, a role's
-//!   or a connection's options) sets the real setting, in the same way;
+//! - setting it, by whatever way (SET, SET LOCAL, a function's SET clause,
+//!   set_config), sets the real setting, in the same way;
 //! - resetting it resets the real setting;
 //! - showing it shows the real setting;
 //! - what is stored under the alias itself is always the same constant, so
 //!   that the server, when it restores old values, finds nothing to restore,
 //!   and the real setting's history alone decides.
 //!
-//! It cannot be set in configuration files. A name without a dot is only known
+//! It cannot be set in configuration files: a name without a dot is only known
 //! once the library is loaded, so a server with such a line in its files would
-//! refuse to start.
+//! refuse to start. For the same reason the options of a role, a database or a
+//! connection, which are read before session_preload_libraries, know it only
+//! where shared_preload_libraries has the library.
 //!
 //! Idea and limits from guc.c: `set_config_with_handle`, `push_old_value`,
 //! `AtEOXact_GUC`.
@@ -25,9 +27,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
-use pgrx::{pg_guard, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
-use super::settings::{Description, threshold_is_available};
+use super::settings::{Description, explain_refusal, threshold_is_available};
 
 /// The constant that is stored under the alias.
 static STORED: GucSetting<i32> = GucSetting::<i32>::new(0);
@@ -86,6 +88,14 @@ unsafe extern "C-unwind" fn check(
 ) -> bool {
     // SAFETY: the server passes a pointer to the value.
     let new_value = unsafe { &mut *new_value };
+    if source == pg_sys::GucSource::PGC_S_FILE {
+        explain_refusal(
+            PgSqlErrorCode::ERRCODE_CANT_CHANGE_RUNTIME_PARAM,
+            c"The short name cannot be set in configuration files.",
+            c"Use \"vacuum_skip.skip_pages_threshold\" instead.",
+        );
+        return false;
+    }
     if !threshold_is_available(*new_value) {
         return false;
     }
@@ -116,15 +126,15 @@ unsafe extern "C-unwind" fn assign(_new_value: c_int, _extra: *mut c_void) {
         }
         (*record).stack
     };
-    let is_session = |pending: &Pending| pending.source == pg_sys::GucSource::PGC_S_SESSION;
     if stack.is_null() {
-        // Not within a transaction: the default of a role, a database or a
-        // connection.
-        if let Some(pending) = pending.filter(|pending| !is_session(pending)) {
+        // Not within a transaction: an option of a role, a database or a
+        // connection. (The default is for the real setting to take by itself.)
+        if let Some(pending) = pending.filter(|it| it.source != pg_sys::GucSource::PGC_S_DEFAULT) {
             alias.set_real(Some(pending.value), pending.source, pg_sys::GucAction::GUC_ACTION_SET);
         }
         return;
     }
+    let is_session = |pending: &Pending| pending.source == pg_sys::GucSource::PGC_S_SESSION;
     // What is not a value that was just checked for this session is a reset.
     let value = pending.filter(is_session).map(|pending| pending.value);
     // SAFETY: the server has pushed an entry for this change.

@@ -20,6 +20,7 @@
 
 pub mod alias;
 pub mod buffer_usage;
+pub mod cutoffs;
 pub mod error;
 pub mod interrupts;
 pub mod page;

@@ -4,12 +4,17 @@
 //! tuples are looked at under a share lock, nothing is pruned or frozen. As
 //! with every reader, hint bits may be set on the way.
 
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::error::UserError;
 use super::reader::{PinnedBuffer, page_of};
+use super::relation::HeapRelation;
+
+/// Bytes of a page before its line pointers, or before other contents: a multiple
+/// of 8, so that no padding follows.
+pub(super) const HEADER: usize = offset_of!(pg_sys::PageHeaderData, pd_linp);
 
 /// Counts over pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,14 +74,14 @@ mod raw {
 ///
 /// # Errors
 ///
-/// XX001 where a line pointer leads out of the page, which the server's own
-/// check of page headers does not see.
+/// XX001 where a line pointer leads out of the page or to an unaligned place,
+/// which the server's own check of page headers does not see.
 pub fn count_page(
     buffer: PinnedBuffer,
-    relation: pg_sys::Oid,
+    relation: &HeapRelation,
     oldest_xmin: pg_sys::TransactionId,
 ) -> Result<PageCounts, UserError> {
-    let block = buffer.block();
+    let (block, oid) = (buffer.block(), relation.oid());
     let raw_buffer = buffer.into_raw();
     let mut counts = PageCounts::default();
     let mut broken_item = None;
@@ -86,7 +91,7 @@ pub fn count_page(
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             raw::LockBuffer(raw_buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
-            broken_item = count_locked(raw_buffer, block, relation, oldest_xmin, &mut counts);
+            broken_item = count_locked(raw_buffer, block, oid, oldest_xmin, &mut counts);
             raw::UnlockReleaseBuffer(raw_buffer);
         });
     }
@@ -94,14 +99,15 @@ pub fn count_page(
         None => Ok(counts),
         Some(item) => Err(UserError::new(
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-            format!("line pointer {item} of block {block} points outside of the page"),
+            format!("invalid line pointer {item} in block {block} of relation \"{}\"", relation.name()),
         )
+        .detail("It points outside of the page, or to where no tuple can begin.")
         .hint("Check the table with pg_amcheck.")),
     }
 }
 
 /// Counts a page that is locked; the number of the line pointer where it has
-/// to stop because that leads out of the page.
+/// to stop because no tuple can be there.
 ///
 /// # Safety
 ///
@@ -110,7 +116,7 @@ pub fn count_page(
 unsafe fn count_locked(
     buffer: pg_sys::Buffer,
     block: u32,
-    relation: pg_sys::Oid,
+    table: pg_sys::Oid,
     oldest_xmin: pg_sys::TransactionId,
     counts: &mut PageCounts,
 ) -> Option<usize> {
@@ -119,22 +125,23 @@ unsafe fn count_locked(
     // pointers that pd_lower admits are on the page. Tuples are read only
     // where their whole length is on it.
     unsafe {
+        // By pointers: others may set the page's LSN meanwhile, for hint bits.
         let page = page_of(buffer);
-        let header = &*page.cast::<pg_sys::PageHeaderData>();
-        if header.pd_upper == 0 {
+        let header = page.cast::<pg_sys::PageHeaderData>();
+        let (lower, upper) = ((*header).pd_lower, (*header).pd_upper);
+        if upper == 0 {
             counts.new_pages = 1;
             return None;
         }
-        counts.free_bytes = u64::from(header.pd_upper.saturating_sub(header.pd_lower));
-        let first_item = header.pd_linp.as_ptr();
-        let items = usize::from(header.pd_lower).saturating_sub(size_of::<pg_sys::PageHeaderData>())
-            / size_of::<pg_sys::ItemIdData>();
+        counts.free_bytes = u64::from(upper.saturating_sub(lower));
+        let first_item = page.add(HEADER).cast::<pg_sys::ItemIdData>();
+        let items = usize::from(lower).saturating_sub(HEADER) / size_of::<pg_sys::ItemIdData>();
         if items == 0 {
             counts.empty_pages = 1;
             return None;
         }
         let mut tuple = MaybeUninit::<pg_sys::HeapTupleData>::zeroed().assume_init();
-        tuple.t_tableOid = relation;
+        tuple.t_tableOid = table;
         tuple.t_self.ip_blkid.bi_hi = (block >> 16) as u16;
         tuple.t_self.ip_blkid.bi_lo = block as u16;
         for number in 0..items {
@@ -148,7 +155,10 @@ unsafe fn count_locked(
                 _ => continue,
             }
             let (offset, length) = (item.lp_off(), item.lp_len());
-            if length < size_of::<pg_sys::HeapTupleHeaderData>() as u32 || offset + length > pg_sys::BLCKSZ {
+            let fits = length >= size_of::<pg_sys::HeapTupleHeaderData>() as u32
+                && offset + length <= pg_sys::BLCKSZ
+                && offset.is_multiple_of(pg_sys::MAXIMUM_ALIGNOF);
+            if !fits {
                 return Some(number + 1);
             }
             tuple.t_len = length;
@@ -158,7 +168,8 @@ unsafe fn count_locked(
             // function would say the same, after a call.
             const INSERTED: u16 = pg_sys::HEAP_XMIN_COMMITTED as u16;
             const NOT_DELETED: u16 = pg_sys::HEAP_XMAX_INVALID as u16;
-            if (*tuple.t_data).t_infomask & (INSERTED | NOT_DELETED) == INSERTED | NOT_DELETED {
+            let infomask = (&raw const (*tuple.t_data).t_infomask).read_volatile();
+            if infomask & (INSERTED | NOT_DELETED) == INSERTED | NOT_DELETED {
                 counts.live_tuples += 1;
                 continue;
             }

@@ -13,6 +13,7 @@ use std::mem::offset_of;
 
 use pgrx::pg_sys;
 
+use super::interrupts::check_for_interrupts;
 use super::relation::HeapRelation;
 
 /// As in [`super::page`]: without pgrx's wrapper, to be called only within
@@ -122,6 +123,9 @@ impl<'rel> Prefetcher<'rel> {
     /// on, will be read, save those that are in shared buffers now: their
     /// places are filled in.
     pub fn hint(&self, first_block: u32, places: &mut [Resident]) {
+        // Many hints may be given before the first block is read, and each may
+        // have to wait for a busy device.
+        check_for_interrupts();
         // SAFETY: the relation is open. The closure owns nothing that would
         // need dropping, so an ERROR may jump over it.
         unsafe {
@@ -129,7 +133,7 @@ impl<'rel> Prefetcher<'rel> {
             let end = first_block + places.len() as u32;
             pg_sys::ffi::pg_guard_ffi_boundary(|| {
                 let mut absent = 0;
-                for (block, place) in (first_block..).zip(places) {
+                for (place, block) in places.iter_mut().zip(first_block..) {
                     *place = find(smgr, block);
                     if place.0.is_none() {
                         absent += 1;

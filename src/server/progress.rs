@@ -4,20 +4,25 @@ use pgrx::pg_sys;
 
 use super::let_go;
 
-/// Reports the first phase of a vacuum, "scanning heap", until dropped.
-pub struct HeapScanProgress(());
+/// Reports the first phase of a vacuum, "scanning heap", until dropped. Reports
+/// nothing within a command that reports its own progress, such as COPY: a
+/// session has a single row for all of them.
+pub struct HeapScanProgress {
+    reports: bool,
+}
 
 impl HeapScanProgress {
     /// Begins to report a scan of `rel_pages` blocks of `relation`.
     pub fn start(relation: pg_sys::Oid, rel_pages: u32) -> Self {
-        // SAFETY: writes this session's own entry of the statistics.
-        unsafe {
-            pg_sys::pgstat_progress_start_command(
-                pg_sys::ProgressCommandType::PROGRESS_COMMAND_VACUUM,
-                relation,
-            );
+        const NONE: pg_sys::ProgressCommandType::Type = pg_sys::ProgressCommandType::PROGRESS_COMMAND_INVALID;
+        // SAFETY: this session's own entry of the statistics, if it has one.
+        let reports = unsafe { pg_sys::MyBEEntry.as_ref() }.is_some_and(|it| it.st_progress_command == NONE);
+        if reports {
+            let command = pg_sys::ProgressCommandType::PROGRESS_COMMAND_VACUUM;
+            // SAFETY: as above.
+            unsafe { pg_sys::pgstat_progress_start_command(command, relation) };
         }
-        let progress = HeapScanProgress(());
+        let progress = HeapScanProgress { reports };
         progress.set(pg_sys::PROGRESS_VACUUM_TOTAL_HEAP_BLKS, i64::from(rel_pages));
         progress.set(pg_sys::PROGRESS_VACUUM_PHASE, i64::from(pg_sys::PROGRESS_VACUUM_PHASE_SCAN_HEAP));
         progress
@@ -34,14 +39,18 @@ impl HeapScanProgress {
     }
 
     fn set(&self, index: u32, value: i64) {
-        // SAFETY: as above; the index is one of the command's.
-        unsafe { pg_sys::pgstat_progress_update_param(index as i32, value) };
+        if self.reports {
+            // SAFETY: as above; the index is one of the command's.
+            unsafe { pg_sys::pgstat_progress_update_param(index as i32, value) };
+        }
     }
 }
 
 impl Drop for HeapScanProgress {
     fn drop(&mut self) {
-        // SAFETY: as above; after an error the server ends it itself.
-        let_go(|| unsafe { pg_sys::pgstat_progress_end_command() });
+        if self.reports {
+            // SAFETY: as above; after an error the server ends it itself.
+            let_go(|| unsafe { pg_sys::pgstat_progress_end_command() });
+        }
     }
 }

@@ -7,7 +7,6 @@
 //! the scan does not displace what others keep in shared buffers.
 
 use std::ffi::c_void;
-use std::marker::PhantomData;
 use std::ptr;
 
 use pgrx::pg_sys;
@@ -97,11 +96,16 @@ impl Drop for Ring {
 
 /// Reads the blocks that an iterator asks for, in its order.
 pub struct HeapReader<'rel, B> {
-    // Dropped in this order: the stream uses the ring.
-    stream: Option<Stream<B>>,
+    // Dropped in this order: a stream uses the ring.
+    source: Source<B>,
     ring: Ring,
-    blocks: Box<B>,
     relation: &'rel HeapRelation,
+}
+
+/// Who asks the iterator.
+enum Source<B> {
+    Stream(Stream<B>),
+    Sync(B),
 }
 
 impl<'rel, B: Iterator<Item = u32> + 'rel> HeapReader<'rel, B> {
@@ -109,25 +113,22 @@ impl<'rel, B: Iterator<Item = u32> + 'rel> HeapReader<'rel, B> {
     /// ahead of the block that is returned next.
     pub fn new(relation: &'rel HeapRelation, method: Method, blocks: B) -> Self {
         let ring = Ring::new();
-        let mut blocks = Box::new(blocks);
-        let stream = match method {
-            Method::Stream => Some(Stream::begin(relation, &ring, &mut blocks)),
-            // A stream does its reads in this process where it begins while
-            // this is 0 (read_stream.c), unless the tablespace has its own.
-            Method::HintedStream => Some(with_setting(c"maintenance_io_concurrency", c"0", || {
-                Stream::begin(relation, &ring, &mut blocks)
-            })),
-            Method::Sync => None,
+        let source = match method {
+            Method::Sync => Source::Sync(blocks),
+            Method::Stream => Source::Stream(Stream::begin(relation, &ring, blocks)),
+            Method::HintedStream => {
+                Source::Stream(without_reads_in_flight(|| Stream::begin(relation, &ring, blocks)))
+            }
         };
-        HeapReader { stream, ring, blocks, relation }
+        HeapReader { source, ring, relation }
     }
 
     /// The next block, pinned; None at the end.
     pub fn next_buffer(&mut self) -> Option<PinnedBuffer> {
-        match &mut self.stream {
-            Some(stream) => stream.next_buffer(),
-            None => {
-                let block = self.blocks.next()?;
+        match &mut self.source {
+            Source::Stream(stream) => stream.next_buffer(),
+            Source::Sync(blocks) => {
+                let block = blocks.next()?;
                 // SAFETY: the relation is open; the result is a pin.
                 let buffer = unsafe {
                     pg_sys::ReadBufferExtended(
@@ -145,23 +146,36 @@ impl<'rel, B: Iterator<Item = u32> + 'rel> HeapReader<'rel, B> {
 
     /// Ends reading and gives the iterator back.
     pub fn finish(self) -> B {
-        drop(self.stream);
-        *self.blocks
+        match self.source {
+            Source::Stream(stream) => stream.finish(),
+            Source::Sync(blocks) => blocks,
+        }
     }
 }
 
-/// A read stream of the server over blocks that live in a box elsewhere.
+/// Begins a stream that does its reads in this process, one at a time, as streams
+/// do where they find a concurrency of 0 (read_stream.c). The first setting is
+/// for tables, the second for catalogs. A tablespace's own settings go before
+/// them, and then the stream keeps reads in flight after all.
+fn without_reads_in_flight<T>(begin: impl FnOnce() -> T) -> T {
+    with_setting(c"maintenance_io_concurrency", c"0", || {
+        with_setting(c"effective_io_concurrency", c"0", begin)
+    })
+}
+
+/// A read stream of the server, and the blocks that it asks for.
 struct Stream<B> {
     stream: *mut pg_sys::ReadStream,
-    blocks: PhantomData<*mut B>,
+    /// From a box, whose contents the stream's callback changes.
+    blocks: *mut B,
 }
 
 impl<B: Iterator<Item = u32>> Stream<B> {
-    /// The stream keeps a pointer into `blocks`, which must stay where they
-    /// are, untouched by others, until it is dropped.
-    fn begin(relation: &HeapRelation, ring: &Ring, blocks: &mut Box<B>) -> Self {
+    fn begin(relation: &HeapRelation, ring: &Ring, blocks: B) -> Self {
+        let blocks = Box::into_raw(Box::new(blocks));
         // SAFETY: relation and ring outlive the stream, see the order of the
-        // fields of HeapReader; `next_block` knows the type behind the pointer.
+        // fields of HeapReader; `next_block` knows the type behind the pointer,
+        // which is valid as long as the stream.
         let stream = unsafe {
             pg_sys::read_stream_begin_relation(
                 pg_sys::READ_STREAM_MAINTENANCE as i32,
@@ -169,11 +183,11 @@ impl<B: Iterator<Item = u32>> Stream<B> {
                 relation.as_ptr(),
                 pg_sys::ForkNumber::MAIN_FORKNUM,
                 Some(next_block::<B>),
-                ptr::from_mut(blocks.as_mut()).cast(),
+                blocks.cast(),
                 0,
             )
         };
-        Stream { stream, blocks: PhantomData }
+        Stream { stream, blocks }
     }
 
     fn next_buffer(&mut self) -> Option<PinnedBuffer> {
@@ -181,12 +195,23 @@ impl<B: Iterator<Item = u32>> Stream<B> {
         let buffer = unsafe { pg_sys::read_stream_next_buffer(self.stream, ptr::null_mut()) };
         (buffer != INVALID_BUFFER).then(|| PinnedBuffer(buffer))
     }
+
+    fn finish(self) -> B {
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: each is done once, here or when dropped; the stream first.
+        unsafe {
+            pg_sys::read_stream_end(this.stream);
+            *Box::from_raw(this.blocks)
+        }
+    }
 }
 
 impl<B> Drop for Stream<B> {
     fn drop(&mut self) {
-        // SAFETY: opened by `begin` and ended only here.
+        // SAFETY: as in `finish`. After an error the server asks no more.
         let_go(|| unsafe { pg_sys::read_stream_end(self.stream) });
+        // SAFETY: likewise.
+        drop(unsafe { Box::from_raw(self.blocks) });
     }
 }
 
@@ -194,7 +219,7 @@ impl<B> Drop for Stream<B> {
 ///
 /// # Safety
 ///
-/// Called by the server with the pointer that [`Stream::begin`] gave it.
+/// To be called by the server, with the pointer that [`Stream::begin`] gave it.
 unsafe extern "C-unwind" fn next_block<B: Iterator<Item = u32>>(
     _stream: *mut pg_sys::ReadStream,
     blocks: *mut c_void,

@@ -7,7 +7,6 @@
 //! so that nobody queues for a lock on a table that is none of their business.
 
 use std::ffi::CStr;
-use std::mem::MaybeUninit;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -17,15 +16,6 @@ use super::let_go;
 /// A heap relation that is open under AccessShareLock, until dropped.
 pub struct HeapRelation {
     relation: pg_sys::Relation,
-}
-
-/// Up to where a vacuum that began now would remove and freeze.
-#[derive(Clone, Copy, Debug)]
-pub struct Cutoffs {
-    /// A vacuum would be aggressive: read every page that is not all-frozen.
-    pub aggressive: bool,
-    /// Tuples deleted by a transaction before this one are dead to everyone.
-    pub oldest_xmin: pg_sys::TransactionId,
 }
 
 impl HeapRelation {
@@ -101,23 +91,9 @@ impl HeapRelation {
         self.form().reltablespace
     }
 
-    /// What a plain VACUUM that began now would go by.
-    pub fn cutoffs(&self) -> Cutoffs {
-        let params = pg_sys::VacuumParams {
-            freeze_min_age: -1,
-            freeze_table_age: -1,
-            multixact_freeze_min_age: -1,
-            multixact_freeze_table_age: -1,
-            ..Default::default()
-        };
-        let mut cutoffs = MaybeUninit::<pg_sys::VacuumCutoffs>::zeroed();
-        // SAFETY: the relation is open, both structs are the server's own, and
-        // all fields of the second are plain numbers.
-        let (aggressive, cutoffs) = unsafe {
-            let aggressive = pg_sys::vacuum_get_cutoffs(self.relation, &params, cutoffs.as_mut_ptr());
-            (aggressive, cutoffs.assume_init())
-        };
-        Cutoffs { aggressive, oldest_xmin: cutoffs.OldestXmin }
+    /// The oldest transaction and multixact that may still stand in it.
+    pub(super) fn oldest_unfrozen(&self) -> (pg_sys::TransactionId, pg_sys::MultiXactId) {
+        (self.form().relfrozenxid, self.form().relminmxid)
     }
 
     fn check_readable(&self, call: &str) -> Result<(), UserError> {
@@ -234,8 +210,9 @@ fn object_type(oid: pg_sys::Oid) -> &'static str {
     }
 }
 
-/// MAINTAIN on the relation, as for VACUUM, or pg_stat_scan_tables, as for the
-/// other functions that look into pages.
+/// MAINTAIN on the relation, which VACUUM asks for too, or pg_stat_scan_tables,
+/// as for other functions that look into pages. (The owner of the database, who
+/// may vacuum what is in it, has neither by that alone.)
 fn check_privilege(oid: pg_sys::Oid, name: &str) -> Result<(), UserError> {
     // SAFETY: look-ups in the catalogs by OID.
     let allowed = unsafe {

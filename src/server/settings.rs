@@ -15,7 +15,8 @@ pub struct Description {
     pub details: &'static CStr,
 }
 
-/// Registers a threshold: -1 to 2147483647, for anyone to set.
+/// Registers a threshold for anyone to set: 0 to 2147483647; -1, which will stand
+/// for an automatic one, is refused with an explanation.
 pub fn define_threshold(description: Description, setting: &'static GucSetting<i32>) {
     // SAFETY: the hook follows the protocol of check hooks.
     unsafe {
@@ -83,15 +84,23 @@ pub(super) fn threshold_is_available(value: i32) -> bool {
     if value >= 0 {
         return true;
     }
+    explain_refusal(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        c"The automatic threshold is not available yet.",
+        c"Set a threshold of 0 or more; the server's own is 32.",
+    );
+    false
+}
+
+/// Says why a value is refused, in a check hook that is about to refuse it.
+pub(super) fn explain_refusal(code: PgSqlErrorCode, detail: &CStr, hint: &CStr) {
     // SAFETY: how a check hook explains itself (guc.h); the server reads these
     // right after the hook and copies the strings.
     unsafe {
-        pg_sys::GUC_check_errcode(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED as c_int);
-        pg_sys::GUC_check_errmsg_string = pg_sys::pstrdup(c"automatic threshold is not available".as_ptr());
-        pg_sys::GUC_check_errhint_string =
-            pg_sys::pstrdup(c"Set a threshold of 0 or more; the server's own is 32.".as_ptr());
+        pg_sys::GUC_check_errcode(code as c_int);
+        pg_sys::GUC_check_errdetail_string = pg_sys::pstrdup(detail.as_ptr());
+        pg_sys::GUC_check_errhint_string = pg_sys::pstrdup(hint.as_ptr());
     }
-    false
 }
 
 #[cfg(feature = "pg_test")]

@@ -4,17 +4,13 @@
 //! pins each page of the map once with that function and then reads the bits
 //! of 32 heap pages at a time.
 
-use std::mem::offset_of;
-
 use pgrx::pg_sys;
 
 use super::interrupts::check_for_interrupts;
 use super::let_go;
+use super::page::HEADER;
 use super::reader::page_of;
 use super::relation::HeapRelation;
-
-/// Bytes of a page before its contents (a multiple of 8 already).
-const HEADER: usize = offset_of!(pg_sys::PageHeaderData, pd_linp);
 
 /// Heap pages that one word of the map describes, two bits each.
 const PAGES_PER_WORD: u32 = u64::BITS / 2;
