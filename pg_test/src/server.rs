@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::Session;
+use crate::{Failure, Session};
 
 /// What every server here has set; a test's own settings come later and win.
 /// Only what a test does itself shall happen, so autovacuum is off. Nothing has
@@ -30,6 +30,10 @@ const DISASTERS: [&str; 6] = [
     "reference leak",
 ];
 
+/// After so many seconds a server is stopped even while tests use it: a process
+/// of it must be stuck, and a test waits for that without an end.
+const LIFETIME: &str = "600";
+
 /// A PostgreSQL server of its own, in a folder of its own.
 ///
 /// `scripts/server.sh` makes it (the script is named by VACUUM_SKIP_SERVER_SH,
@@ -46,7 +50,7 @@ impl Server {
     /// test process may be killed, so each server has a keeper: a process that
     /// waits for the end of a pipe of which this process has the other end, and
     /// then removes the server. The kernel closes the pipe, however this
-    /// process ends.
+    /// process ends. It does so after ten minutes, too.
     ///
     /// # Errors
     ///
@@ -91,9 +95,10 @@ impl Server {
         );
         let folder = parent.join(name);
         let keeper = Command::new("sh")
-            .args(["-c", r#"cat >/dev/null; exec "$0" remove "$1""#])
+            .args(["-c", r#"timeout "$2" cat >/dev/null; exec "$0" remove "$1""#])
             .arg(script())
             .arg(&folder)
+            .arg(LIFETIME)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -233,9 +238,21 @@ impl Server {
     /// If the server refuses.
     #[track_caller]
     pub fn connect_with(&self, role: &str, database: &str, options: &str) -> Session {
-        Session::open(&self.folder, role, database, options).unwrap_or_else(|failure| {
-            panic!("cannot connect to database {database} as {role} with options \"{options}\": {failure}")
-        })
+        self.try_connect(role, database, options)
+            .unwrap_or_else(|failure| {
+                panic!(
+                    "cannot connect to database {database} as {role} with options \"{options}\": {failure}"
+                )
+            })
+    }
+
+    /// The same, where the server may refuse.
+    ///
+    /// # Errors
+    ///
+    /// What the server said.
+    pub fn try_connect(&self, role: &str, database: &str, options: &str) -> Result<Session, Failure> {
+        Session::open(&self.folder, role, database, options)
     }
 
     /// Creates a database with the extension and with what the tests compare
