@@ -26,8 +26,11 @@ const WORDS_PER_MAP_PAGE: u32 = ((pg_sys::BLCKSZ as usize - HEADER) / size_of::<
 pub struct PinnedMap<'rel> {
     relation: &'rel HeapRelation,
     buffer: pg_sys::Buffer,
-    map_page: Option<u32>,
+    /// The words on the page pinned now, and which is the first of them.
     words: *const u64,
+    first_word: u32,
+    /// How many there are: none before anything was pinned.
+    pinned_words: u32,
 }
 
 impl<'rel> PinnedMap<'rel> {
@@ -36,16 +39,20 @@ impl<'rel> PinnedMap<'rel> {
         PinnedMap {
             relation,
             buffer: pg_sys::InvalidBuffer as pg_sys::Buffer,
-            map_page: None,
             words: std::ptr::null(),
+            first_word: 0,
+            pinned_words: 0,
         }
     }
 
-    /// Pins page `map_page` of the map in place of the one pinned now.
+    /// Pins the page of the map that has word `index` in place of the one pinned
+    /// now.
     #[cold]
-    fn pin(&mut self, map_page: u32) {
+    fn pin(&mut self, index: u32) {
         check_for_interrupts();
-        let heap_block = map_page * WORDS_PER_MAP_PAGE * PAGES_PER_WORD;
+        self.first_word = index - index % WORDS_PER_MAP_PAGE;
+        self.pinned_words = WORDS_PER_MAP_PAGE;
+        let heap_block = self.first_word * PAGES_PER_WORD;
         // SAFETY: the relation is open, and `buffer` is InvalidBuffer or a pin
         // on this map, which the call releases or keeps.
         unsafe {
@@ -55,16 +62,14 @@ impl<'rel> PinnedMap<'rel> {
                 buffer => page_of(buffer).add(HEADER).cast(),
             };
         }
-        self.map_page = Some(map_page);
     }
 
     /// The bits of heap pages `32 * index` to `32 * index + 31`, the first page in
     /// the two least significant bits; zero where the map has no such page.
     #[inline]
     pub fn word(&mut self, index: u32) -> u64 {
-        let map_page = index / WORDS_PER_MAP_PAGE;
-        if self.map_page != Some(map_page) {
-            self.pin(map_page);
+        if index.wrapping_sub(self.first_word) >= self.pinned_words {
+            self.pin(index);
         }
         if self.words.is_null() {
             return 0;
@@ -72,7 +77,7 @@ impl<'rel> PinnedMap<'rel> {
         // SAFETY: the page is pinned, so it stays in its buffer; the index is
         // within it; buffers are aligned to far more than 8 bytes. Others may
         // write bytes of the word meanwhile, so it is read as volatile, once.
-        let word = unsafe { self.words.add((index % WORDS_PER_MAP_PAGE) as usize).read_volatile() };
+        let word = unsafe { self.words.add((index - self.first_word) as usize).read_volatile() };
         u64::from_le(word)
     }
 }

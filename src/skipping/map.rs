@@ -61,14 +61,19 @@ impl Pages {
         Pages(self.0 | other.0)
     }
 
-    /// Those of them at `offset` (0 to 32) or after.
-    pub(super) fn from(self, offset: u32) -> Self {
-        Pages(self.0 & u64::MAX.checked_shl(2 * offset).unwrap_or(0))
+    /// Those of them before `offset` (0 to 32).
+    pub(super) fn before(self, offset: u32) -> Self {
+        Pages(self.0 & !Self::at_or_after(offset))
     }
 
-    /// Those of them at `offset` (0 to 31) or before.
-    pub(super) fn up_to(self, offset: u32) -> Self {
-        Pages(self.0 & u64::MAX >> (62 - 2 * offset))
+    /// Those of them at `offset` (0 to 32) or after.
+    pub(super) fn without_before(self, offset: u32) -> Self {
+        Pages(self.0 & Self::at_or_after(offset))
+    }
+
+    fn at_or_after(offset: u32) -> u64 {
+        // Two shifts, since one by 64 bits is none.
+        u64::MAX << offset << offset
     }
 
     /// The pages of this word that are one of them while the page before is
@@ -80,6 +85,11 @@ impl Pages {
     /// Whether the page at `offset` (0 to 31) is one of them.
     pub(super) fn contains(self, offset: u32) -> bool {
         self.0 >> (2 * offset) & 1 != 0
+    }
+
+    /// Whether there is none of them.
+    pub(super) fn is_none(self) -> bool {
+        self.0 == 0
     }
 
     /// The offset of the first of them, or 32 if there is none.

@@ -114,15 +114,18 @@ pub struct Ranges<M> {
     map: M,
     rel_pages: u32,
     aggressive: bool,
-    /// The first block of the range at hand, and its kind as far as it is known.
+    /// The first block of the range at hand, its kind, and its pages in former
+    /// words that are all-visible but not all-frozen.
     first_block: u32,
     kind: Kind,
+    only_all_visible_before: Pages,
     /// The word at hand.
     word: u64,
     index: u32,
-    /// Up to which page of the word the kind takes account of it.
-    seen: u32,
-    /// Pages of the word, after those seen, at which another range begins.
+    /// Its pages that are all-visible but not all-frozen, without those of ranges
+    /// before the one at hand.
+    only_all_visible: Pages,
+    /// Its pages, after those of ranges before, at which another range begins.
     borders: Pages,
 }
 
@@ -142,15 +145,18 @@ impl<M: VisibilityMap> Ranges<M> {
             aggressive,
             first_block,
             kind: Kind::NotAllVisible,
+            only_all_visible_before: Pages::NONE,
             word: 0,
             index: first_block / PAGES_PER_WORD,
-            seen: first_block % PAGES_PER_WORD,
+            only_all_visible: Pages::NONE,
             borders: Pages::NONE,
         };
         if first_block < rel_pages {
+            let offset = first_block % PAGES_PER_WORD;
             ranges.word = ranges.map.word(ranges.index);
-            ranges.kind = ranges.kind_at(ranges.seen);
-            ranges.borders = ranges.borders_after(ranges.word).from(ranges.seen + 1);
+            ranges.kind = ranges.kind_at(offset);
+            ranges.only_all_visible = Pages::only_all_visible(ranges.word).without_before(offset);
+            ranges.borders = ranges.borders_after(ranges.word).without_before(offset + 1);
         }
         ranges
     }
@@ -192,25 +198,24 @@ impl<M: VisibilityMap> Ranges<M> {
         let borders = not_all_visible.or(skippable(self.word).changes(skippable(previous)));
         match self.last_block() {
             None => borders,
-            Some(last) if skippable(self.word).contains(last) => borders.or(Pages::one(last)).up_to(last),
-            Some(last) => borders.up_to(last),
+            Some(last) if skippable(self.word).contains(last) => {
+                borders.or(Pages::one(last)).before(last + 1)
+            }
+            Some(last) => borders.before(last + 1),
         }
     }
 
-    /// Takes the pages of the word at hand up to `offset` (not included) into
-    /// account for the kind of the range at hand.
-    fn see(&mut self, offset: u32) {
+    /// Ends the range at hand before page `offset` of the word at hand.
+    fn finish(&mut self, offset: u32) -> Range {
+        let end = self.block(offset) as u32;
         if let Kind::Skippable { any_only_all_visible } = &mut self.kind {
-            let only_all_visible = Pages::only_all_visible(self.word).from(self.seen);
-            *any_only_all_visible |= only_all_visible.first() < offset;
+            let within = self.only_all_visible.before(offset).or(self.only_all_visible_before);
+            *any_only_all_visible = !within.is_none();
         }
-        self.seen = offset;
-    }
-
-    /// Ends the range at hand before block `end`.
-    fn finish(&mut self, end: u32) -> Range {
         let range = Range { first_block: self.first_block, pages: end - self.first_block, kind: self.kind };
         self.first_block = end;
+        self.only_all_visible = self.only_all_visible.without_before(offset);
+        self.only_all_visible_before = Pages::NONE;
         range
     }
 }
@@ -228,21 +233,19 @@ impl<M: VisibilityMap> Iterator for Ranges<M> {
             let border = self.borders.first();
             if border < PAGES_PER_WORD {
                 self.borders = self.borders.without_first();
-                self.see(border);
-                let range = self.finish(self.block(border) as u32);
+                let range = self.finish(border);
                 self.kind = self.kind_at(border);
                 return Some(range);
             }
             if self.block(PAGES_PER_WORD) >= u64::from(self.rel_pages) {
-                self.see((u64::from(self.rel_pages) - self.block(0)) as u32);
-                return Some(self.finish(self.rel_pages));
+                return Some(self.finish((u64::from(self.rel_pages) - self.block(0)) as u32));
             }
-            self.see(PAGES_PER_WORD);
+            self.only_all_visible_before = self.only_all_visible_before.or(self.only_all_visible);
             let previous = self.word;
             self.index += 1;
             self.word = self.map.word(self.index);
+            self.only_all_visible = Pages::only_all_visible(self.word);
             self.borders = self.borders_after(previous);
-            self.seen = 0;
         }
     }
 }
