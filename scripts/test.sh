@@ -49,10 +49,10 @@ unit() {
         VACUUM_SKIP_TEST_CONF=$(printf "%s = '%s'\n" \
             extension_control_path "$stage/share:\$system" dynamic_library_path "$stage/lib:\$libdir")
         export VACUUM_SKIP_SERVER_PRIVILEGES VACUUM_SKIP_TEST_CONF
-        # cargo-pgrx builds the library once more, for its server. With --tests,
-        # cargo chooses the same features of all crates as for the tests
-        # themselves, and has nothing to compile again.
-        export PGRX_BUILD_FLAGS=--tests
+        # cargo-pgrx builds the library once more, for its server. There are no
+        # examples, but their mention lets cargo choose the same features of all
+        # crates as for the tests, so that nothing is compiled again.
+        export PGRX_BUILD_FLAGS=--examples
         cd "$ROOT" && cargo pgrx test pg18 --pgdata "$data" "${options[@]}"
     )
 }
