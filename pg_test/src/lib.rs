@@ -45,11 +45,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(
-            started.elapsed() < PATIENCE,
-            "waited {} s in vain: {what}",
-            PATIENCE.as_secs()
-        );
+        assert!(started.elapsed() < PATIENCE, "waited {} s in vain: {what}", PATIENCE.as_secs());
         std::thread::sleep(INTERVAL);
     }
 }

@@ -13,12 +13,8 @@ use crate::{Failure, Session};
 /// What every server here has set; a test's own settings come later and win.
 /// Only what a test does itself shall happen, so autovacuum is off. Nothing has
 /// to survive a crash of the machine, so nothing is synced.
-const SETTINGS: [&str; 4] = [
-    "autovacuum=off",
-    "fsync=off",
-    "shared_buffers=64MB",
-    "session_preload_libraries=vacuum_skip",
-];
+const SETTINGS: [&str; 4] =
+    ["autovacuum=off", "fsync=off", "shared_buffers=64MB", "session_preload_libraries=vacuum_skip"];
 
 /// Lines in the log that no test may cause.
 const DISASTERS: [&str; 6] = [
@@ -71,11 +67,7 @@ impl Server {
     /// As [`Server::start`].
     pub fn start_standby(&self, settings: &[&str]) -> Result<Server, String> {
         let standby = Server::in_new_folder()?;
-        let mut arguments = vec![
-            OsStr::new("standby"),
-            standby.folder.as_os_str(),
-            self.folder.as_os_str(),
-        ];
+        let mut arguments = vec![OsStr::new("standby"), standby.folder.as_os_str(), self.folder.as_os_str()];
         arguments.extend(settings.iter().map(OsStr::new));
         run_script(&arguments)?;
         Ok(standby)
@@ -88,11 +80,8 @@ impl Server {
         if parent.as_os_str().len() > 60 {
             parent = "/tmp".into();
         }
-        let name = format!(
-            "vacuum_skip_test.{}.{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name =
+            format!("vacuum_skip_test.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = parent.join(name);
         let keeper = Command::new("sh")
             .args(["-c", r#"timeout "$2" cat >/dev/null; exec "$0" remove "$1""#])
@@ -106,10 +95,7 @@ impl Server {
             .process_group(0)
             .spawn()
             .map_err(|error| format!("no keeper for a server: {error}"))?;
-        Ok(Server {
-            folder,
-            keeper: Some(keeper),
-        })
+        Ok(Server { folder, keeper: Some(keeper) })
     }
 
     /// Stops the server, adds `settings` to its configuration, and starts it.
@@ -152,9 +138,7 @@ impl Server {
     #[track_caller]
     pub fn evict(&self, session: &mut Session, table: &str) {
         crate::wait_until("no buffer of a table left in shared buffers", || {
-            session.run(&format!(
-                "CHECKPOINT; SELECT pg_buffercache_evict_relation('{table}')"
-            ));
+            session.run(&format!("CHECKPOINT; SELECT pg_buffercache_evict_relation('{table}')"));
             let left = format!(
                 "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('{table}')
                  AND reldatabase = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -183,11 +167,7 @@ impl Server {
     /// If there is no such file.
     #[track_caller]
     pub fn file_of(&self, session: &mut Session, table: &str, fork: &str) -> File {
-        let suffix = if fork == "main" {
-            String::new()
-        } else {
-            format!("_{fork}")
-        };
+        let suffix = if fork == "main" { String::new() } else { format!("_{fork}") };
         let path: String = session.value(&format!("SELECT pg_relation_filepath('{table}')"));
         self.data_file(&format!("{path}{suffix}"))
     }
@@ -238,12 +218,9 @@ impl Server {
     /// If the server refuses.
     #[track_caller]
     pub fn connect_with(&self, role: &str, database: &str, options: &str) -> Session {
-        self.try_connect(role, database, options)
-            .unwrap_or_else(|failure| {
-                panic!(
-                    "cannot connect to database {database} as {role} with options \"{options}\": {failure}"
-                )
-            })
+        self.try_connect(role, database, options).unwrap_or_else(|failure| {
+            panic!("cannot connect to database {database} as {role} with options \"{options}\": {failure}")
+        })
     }
 
     /// The same, where the server may refuse.
@@ -263,8 +240,7 @@ impl Server {
     /// If the server refuses.
     #[track_caller]
     pub fn new_database(&self, name: &str) -> Session {
-        self.connect("postgres")
-            .run(&format!("CREATE DATABASE {name} STRATEGY file_copy"));
+        self.connect("postgres").run(&format!("CREATE DATABASE {name} STRATEGY file_copy"));
         let mut session = self.connect(name);
         session.run(
             "CREATE EXTENSION vacuum_skip; CREATE EXTENSION pg_visibility; CREATE EXTENSION pgstattuple; \
@@ -282,9 +258,8 @@ impl Server {
     /// If the server refuses.
     #[track_caller]
     pub fn copy_database(&self, database: &str, name: &str) -> Session {
-        self.connect("postgres").run(&format!(
-            "CREATE DATABASE {name} TEMPLATE {database} STRATEGY file_copy"
-        ));
+        self.connect("postgres")
+            .run(&format!("CREATE DATABASE {name} TEMPLATE {database} STRATEGY file_copy"));
         self.connect(name)
     }
 }
@@ -303,10 +278,8 @@ impl Drop for Server {
 }
 
 fn script() -> PathBuf {
-    std::env::var_os("VACUUM_SKIP_SERVER_SH").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/server.sh"),
-        PathBuf::from,
-    )
+    std::env::var_os("VACUUM_SKIP_SERVER_SH")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/server.sh"), PathBuf::from)
 }
 
 fn run_script(arguments: &[&OsStr]) -> Result<(), String> {
@@ -320,9 +293,5 @@ fn run_script(arguments: &[&OsStr]) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    Err(format!(
-        "server.sh {arguments:?}: {}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    ))
+    Err(format!("server.sh {arguments:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
 }

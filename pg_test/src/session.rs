@@ -33,11 +33,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure {
-            code,
-            message,
-            detail,
-        } = self;
+        let Failure { code, message, detail } = self;
         write!(f, "{code}: {message} ({detail})")
     }
 }
@@ -62,11 +58,7 @@ impl Session {
             .map_err(|error| failure(&error))?;
         let pid = client.query_one("SELECT pg_backend_pid()", &[]);
         let pid = pid.map_err(|error| failure(&error))?.get(0);
-        Ok(Session {
-            client,
-            pid,
-            messages,
-        })
+        Ok(Session { client, pid, messages })
     }
 
     /// The process that serves this connection.
@@ -103,8 +95,7 @@ impl Session {
     /// With the error.
     #[track_caller]
     pub fn rows(&mut self, sql: &str) -> Vec<String> {
-        self.try_rows(sql)
-            .unwrap_or_else(|error| panic!("{error}\nof: {sql}"))
+        self.try_rows(sql).unwrap_or_else(|error| panic!("{error}\nof: {sql}"))
     }
 
     /// Runs statements that must succeed.
@@ -137,8 +128,7 @@ impl Session {
     #[track_caller]
     pub fn value<T: FromStr<Err: Debug>>(&mut self, sql: &str) -> T {
         let row = self.row(sql);
-        row.parse()
-            .unwrap_or_else(|error| panic!("{row}: {error:?}\nof: {sql}"))
+        row.parse().unwrap_or_else(|error| panic!("{row}: {error:?}\nof: {sql}"))
     }
 
     /// The error that the statements must raise.
@@ -180,11 +170,7 @@ impl Session {
     /// The warnings since the last call. Those nobody takes fail the test.
     pub fn take_warnings(&mut self) -> Vec<Warning> {
         let messages = self.take_messages();
-        messages
-            .iter()
-            .filter(|message| is_warning(message))
-            .map(describe)
-            .collect()
+        messages.iter().filter(|message| is_warning(message)).map(describe).collect()
     }
 
     fn take_messages(&self) -> Vec<DbError> {
@@ -206,9 +192,7 @@ impl Running {
     #[track_caller]
     pub fn finish(self) -> (Session, Result<Vec<String>, Failure>) {
         crate::wait_until("the end of a statement", || self.is_finished());
-        self.0
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
@@ -230,10 +214,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         let warnings = self.take_warnings();
         if !std::thread::panicking() {
-            assert!(
-                warnings.is_empty(),
-                "warnings that no test asked for: {warnings:?}"
-            );
+            assert!(warnings.is_empty(), "warnings that no test asked for: {warnings:?}");
         }
     }
 }
@@ -257,11 +238,7 @@ fn describe(error: &DbError) -> Failure {
 
 fn failure(error: &postgres::Error) -> Failure {
     error.as_db_error().map_or_else(
-        || Failure {
-            code: String::new(),
-            message: error.to_string(),
-            detail: String::new(),
-        },
+        || Failure { code: String::new(), message: error.to_string(), detail: String::new() },
         describe,
     )
 }

@@ -122,10 +122,7 @@ pub fn make_all(session: &mut Session) {
 
 fn make(session: &mut Session, shape: &Shape) {
     let statements = shape.sql.split_inclusive(';');
-    for statement in statements
-        .map(str::trim)
-        .filter(|statement| !statement.is_empty())
-    {
+    for statement in statements.map(str::trim).filter(|statement| !statement.is_empty()) {
         session.run(&statement.replace("$t", shape.name));
     }
 }

@@ -47,17 +47,11 @@ fn scanned_by_vacuum(session: &mut Session, table: &str) -> u64 {
     let lines = session.vacuum_verbose("TRUNCATE off, PROCESS_TOAST off", table);
     let scanned = |line: &String| {
         let counts = line.strip_prefix("pages: ")?;
-        let count = counts
-            .split(", ")
-            .find_map(|count| count.split_once(" scanned"))?;
+        let count = counts.split(", ").find_map(|count| count.split_once(" scanned"))?;
         count.0.parse().ok()
     };
     let found: Vec<u64> = lines.iter().filter_map(scanned).collect();
-    assert_eq!(
-        found.len(),
-        1,
-        "lines with a count of scanned pages in {lines:#?}"
-    );
+    assert_eq!(found.len(), 1, "lines with a count of scanned pages in {lines:#?}");
     found[0]
 }
 
@@ -67,18 +61,11 @@ fn assert_vacuum_agrees(told: &mut Session, done: &mut Session, settings: &str) 
     done.run(settings);
     done.run("SET vacuum_max_eager_freeze_failure_rate = 0");
     for table in tables(told) {
-        let scan: u64 = told.value(&format!(
-            "SELECT scanned_pages FROM vacuum_skip_scan('{table}', 32)"
-        ));
-        let plan: u64 = told.value(&format!(
-            "SELECT scanned_pages FROM vacuum_skip_plan('{table}', '{{32}}')"
-        ));
+        let scan: u64 = told.value(&format!("SELECT scanned_pages FROM vacuum_skip_scan('{table}', 32)"));
+        let plan: u64 =
+            told.value(&format!("SELECT scanned_pages FROM vacuum_skip_plan('{table}', '{{32}}')"));
         let vacuum = scanned_by_vacuum(done, &table);
-        assert_eq!(
-            (scan, plan),
-            (vacuum, vacuum),
-            "{table}: pages of (scan, plan) and of VACUUM"
-        );
+        assert_eq!((scan, plan), (vacuum, vacuum), "{table}: pages of (scan, plan) and of VACUUM");
     }
 }
 
@@ -93,41 +80,23 @@ fn an_aggressive_vacuum_scans_as_many_pages_as_the_functions_say() {
     assert_vacuum_agrees(&mut told, &mut done, "SET vacuum_freeze_table_age = 0");
     let aggressive: bool =
         told.value("SELECT bool_and(aggressive)::text FROM vacuum_skip_scan('all_frozen')");
-    assert!(
-        aggressive,
-        "vacuum_freeze_table_age = 0 makes a vacuum aggressive"
-    );
+    assert!(aggressive, "vacuum_freeze_table_age = 0 makes a vacuum aggressive");
 }
 
 #[test]
 fn the_tables_differ_in_what_the_other_tests_need() {
     let mut session = copy("shapes");
     let pages = |session: &mut Session, table: &str, threshold: u32| -> u64 {
-        session.value(&format!(
-            "SELECT scanned_pages FROM vacuum_skip_plan('{table}', '{{{threshold}}}')"
-        ))
+        session.value(&format!("SELECT scanned_pages FROM vacuum_skip_plan('{table}', '{{{threshold}}}')"))
     };
-    for table in [
-        "uniform_low",
-        "uniform_middle",
-        "uniform_high",
-        "updated_in_place",
-        "frozen_and_visible",
-    ] {
+    for table in ["uniform_low", "uniform_middle", "uniform_high", "updated_in_place", "frozen_and_visible"] {
         let counts = [1, 8, 64].map(|threshold| pages(&mut session, table, threshold));
-        assert!(
-            counts.is_sorted() && counts[0] < counts[2],
-            "{table}: {counts:?} pages"
-        );
+        assert!(counts.is_sorted() && counts[0] < counts[2], "{table}: {counts:?} pages");
     }
     let bits = "SELECT count(*) FILTER (WHERE all_frozen) > 100, \
                 count(*) FILTER (WHERE all_visible AND NOT all_frozen) > 100, \
                 count(*) FILTER (WHERE NOT all_visible) > 10 FROM pg_visibility_map('frozen_and_visible')";
-    assert_eq!(
-        session.row(bits),
-        "t|t|t",
-        "frozen, visible and other pages in frozen_and_visible"
-    );
+    assert_eq!(session.row(bits), "t|t|t", "frozen, visible and other pages in frozen_and_visible");
     let dead_items: u64 = session.value("SELECT dead_items FROM vacuum_skip_scan('with_index')");
     assert!(dead_items > 0, "dead items in with_index");
 }
@@ -164,27 +133,16 @@ fn assert_map_agrees(session: &mut Session, aggressive: bool) {
     for table in tables(session) {
         for threshold in [0, 1, 2, 4, 8, 16, 32, 64, i32::MAX] {
             let rule = RULE.replace("$1", &table);
-            let rule = rule
-                .replace("$2", &threshold.to_string())
-                .replace("$3", &aggressive.to_string());
+            let rule = rule.replace("$2", &threshold.to_string()).replace("$3", &aggressive.to_string());
             let expected = session.row(&rule);
             let plan = session.row(&format!(
                 "SELECT {COLUMNS}, read_runs FROM vacuum_skip_plan('{table}', '{{{threshold}}}')"
             ));
-            assert_eq!(
-                plan, expected,
-                "{table}, threshold {threshold}: the plan and the map"
-            );
-            let scan = session.row(&format!(
-                "SELECT {COLUMNS} FROM vacuum_skip_scan('{table}', {threshold})"
-            ));
-            let expected = expected
-                .rsplit_once('|')
-                .map_or("", |(counts, _read_runs)| counts);
-            assert_eq!(
-                scan, expected,
-                "{table}, threshold {threshold}: the scan and the map"
-            );
+            assert_eq!(plan, expected, "{table}, threshold {threshold}: the plan and the map");
+            let scan =
+                session.row(&format!("SELECT {COLUMNS} FROM vacuum_skip_scan('{table}', {threshold})"));
+            let expected = expected.rsplit_once('|').map_or("", |(counts, _read_runs)| counts);
+            assert_eq!(scan, expected, "{table}, threshold {threshold}: the scan and the map");
         }
     }
 }
@@ -204,9 +162,8 @@ fn every_threshold_reads_what_the_map_says_when_aggressive() {
 #[test]
 fn ranges_cover_the_table_and_add_up_to_the_plan() {
     let mut session = copy("ranges");
-    for (table, threshold) in tables(&mut session)
-        .iter()
-        .flat_map(|table| [(table, 1), (table, 8), (table, 32)])
+    for (table, threshold) in
+        tables(&mut session).iter().flat_map(|table| [(table, 1), (table, 8), (table, 32)])
     {
         // Each range begins where the one before ends, and no two neighbours
         // have the same reason.
@@ -235,10 +192,7 @@ fn ranges_cover_the_table_and_add_up_to_the_plan() {
             "SELECT scanned_pages, skipped_pages, skipped_ranges, skippable_pages_scanned, skipped_all_visible
              FROM vacuum_skip_plan('{table}', '{{{threshold}}}')"
         ));
-        assert_eq!(
-            sums, plan,
-            "{table}, threshold {threshold}: sums over the ranges and the plan"
-        );
+        assert_eq!(sums, plan, "{table}, threshold {threshold}: sums over the ranges and the plan");
     }
 }
 
@@ -270,10 +224,7 @@ fn tuples_are_those_that_pgstattuple_counts() {
         let pgstattuple = session.row(&format!(
             "SELECT tuple_count, dead_tuple_count, 0, dead_tuple_len, free_space FROM pgstattuple('{table}')"
         ));
-        assert_eq!(
-            scan, pgstattuple,
-            "{table}: live, dead, recently dead, bytes dead and free"
-        );
+        assert_eq!(scan, pgstattuple, "{table}: live, dead, recently dead, bytes dead and free");
     }
 }
 
@@ -284,17 +235,11 @@ fn tuples_that_an_old_snapshot_sees_are_recently_dead() {
     old.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM one_page");
     session.run("DELETE FROM one_page WHERE id <= 2; UPDATE one_page SET v = 0 WHERE id = 3");
     let counts = "SELECT live_tuples, recently_dead_tuples, dead_tuples FROM vacuum_skip_scan('one_page')";
-    assert_eq!(
-        session.row(counts),
-        "3|3|0",
-        "live, recently dead and dead beside an old snapshot"
-    );
+    assert_eq!(session.row(counts), "3|3|0", "live, recently dead and dead beside an old snapshot");
     old.run("COMMIT");
     // The scan's own snapshot keeps what transactions in other databases, those
     // of other tests, may see.
-    wait_until("3 dead tuples once the old snapshot is gone", || {
-        session.row(counts) == "3|0|3"
-    });
+    wait_until("3 dead tuples once the old snapshot is gone", || session.row(counts) == "3|0|3");
 }
 
 /// All that a scan finds, and none of what it costs.
@@ -304,9 +249,7 @@ const FINDINGS: &str = "aggressive, rel_pages, scanned_pages, skipped_pages, ski
 
 /// Empties shared buffers of the table, so that the scan has to read it.
 fn scan_cold(session: &mut Session, columns: &str, table: &str) -> String {
-    session.run(&format!(
-        "CHECKPOINT; SELECT pg_buffercache_evict_relation('{table}')"
-    ));
+    session.run(&format!("CHECKPOINT; SELECT pg_buffercache_evict_relation('{table}')"));
     session.row(&format!("SELECT {columns} FROM vacuum_skip_scan('{table}', 4)"))
 }
 
@@ -317,10 +260,7 @@ fn assert_same_findings(session: &mut Session, table: &str, settings: &[String])
         let found = scan_cold(session, FINDINGS, table);
         assert_eq!(found, expected, "{table}, after {setting}: {FINDINGS}");
         let warm = session.row(&format!("SELECT {FINDINGS} FROM vacuum_skip_scan('{table}', 4)"));
-        assert_eq!(
-            warm, expected,
-            "{table} in shared buffers, after {setting}: {FINDINGS}"
-        );
+        assert_eq!(warm, expected, "{table} in shared buffers, after {setting}: {FINDINGS}");
     }
 }
 
@@ -341,13 +281,7 @@ fn ways_to_read() -> Vec<String> {
 #[test]
 fn what_a_scan_finds_does_not_depend_on_how_it_reads() {
     let mut session = copy("ways_to_read");
-    for table in [
-        "uniform_middle",
-        "clustered_updates",
-        "with_index",
-        "one_page",
-        "no_page",
-    ] {
+    for table in ["uniform_middle", "clustered_updates", "with_index", "one_page", "no_page"] {
         assert_same_findings(&mut session, table, &ways_to_read());
     }
 }
@@ -385,20 +319,14 @@ fn a_temporary_table_is_read_like_any_other() {
     let plan: u64 = session.value("SELECT scanned_pages FROM vacuum_skip_plan('t', '{32}')");
     let scan: u64 = session.value("SELECT scanned_pages FROM vacuum_skip_scan('t', 32)");
     let vacuum = scanned_by_vacuum(&mut session, "t");
-    assert_eq!(
-        (scan, plan),
-        (vacuum, vacuum),
-        "pages of (scan, plan) and of VACUUM"
-    );
+    assert_eq!((scan, plan), (vacuum, vacuum), "pages of (scan, plan) and of VACUUM");
 }
 
 /// The same on a server of other settings, with some of the tables.
 fn assert_reads_well(settings: &[&str]) {
     let server = server_with_tables(settings).unwrap_or_else(|error| panic!("{error}"));
-    let (mut told, mut done) = (
-        server.copy_database("origin", "told"),
-        server.copy_database("origin", "done"),
-    );
+    let (mut told, mut done) =
+        (server.copy_database("origin", "told"), server.copy_database("origin", "done"));
     for table in ["uniform_middle", "frozen_and_visible"] {
         assert_same_findings(&mut told, table, &ways_to_read());
     }
@@ -416,17 +344,12 @@ fn a_server_with_direct_io_reads_the_same() {
     // Some file systems cannot; then dd says so, and there is nothing to test.
     let probe = std::env::temp_dir().join(format!("vacuum_skip_direct.{}", std::process::id()));
     let of = format!("of={}", probe.display());
-    let dd = Command::new("dd")
-        .args(["if=/dev/zero", "bs=8192", "count=1", "oflag=direct", &of])
-        .output();
+    let dd = Command::new("dd").args(["if=/dev/zero", "bs=8192", "count=1", "oflag=direct", &of]).output();
     let _ = std::fs::remove_file(&probe);
     let dd = dd.unwrap_or_else(|error| panic!("dd: {error}"));
     if dd.status.success() {
         assert_reads_well(&["debug_io_direct=data"]);
     } else {
-        println!(
-            "not tested: no direct I/O here: {}",
-            String::from_utf8_lossy(&dd.stderr)
-        );
+        println!("not tested: no direct I/O here: {}", String::from_utf8_lossy(&dd.stderr));
     }
 }

@@ -6,6 +6,7 @@
 //! for a warning).
 
 use std::fs;
+use std::time::Instant;
 
 use once_cell::sync::OnceCell;
 use vacuum_skip_pg_test::tables::{make_slow, make_striped, wait_for_lock, wait_for_scan};
@@ -35,9 +36,7 @@ const WAYS: [&str; 3] = [
 ];
 
 fn progress_rows(observer: &mut Session, pid: i32) -> u32 {
-    observer.value(&format!(
-        "SELECT count(*) FROM pg_stat_progress_vacuum WHERE pid = {pid}"
-    ))
+    observer.value(&format!("SELECT count(*) FROM pg_stat_progress_vacuum WHERE pid = {pid}"))
 }
 
 #[test]
@@ -58,27 +57,14 @@ fn a_scan_is_seen_in_pg_stat_progress_vacuum() {
             )));
         }
         let (_session, pages) = scan.finish();
-        let what = format!(
-            "progress slow: scanning heap of {}|",
-            pages.unwrap_or_else(|e| panic!("{e}"))[0]
-        );
-        let blocks = seen
-            .iter()
-            .map(|row| row.strip_prefix(&what).and_then(|n| n.parse::<u32>().ok()));
-        let blocks: Vec<u32> = blocks
-            .collect::<Option<_>>()
-            .unwrap_or_else(|| panic!("{what} … but {seen:?}"));
+        let what = format!("progress slow: scanning heap of {}|", pages.unwrap_or_else(|e| panic!("{e}"))[0]);
+        let blocks = seen.iter().map(|row| row.strip_prefix(&what).and_then(|n| n.parse::<u32>().ok()));
+        let blocks: Vec<u32> =
+            blocks.collect::<Option<_>>().unwrap_or_else(|| panic!("{what} … but {seen:?}"));
         let mut distinct = blocks.clone();
         distinct.dedup();
-        assert!(
-            blocks.is_sorted() && distinct.len() >= 10,
-            "{way}: heap_blks_scanned over time: {blocks:?}"
-        );
-        assert_eq!(
-            progress_rows(&mut observer, pid),
-            0,
-            "{way}: progress rows after the scan"
-        );
+        assert!(blocks.is_sorted() && distinct.len() >= 10, "{way}: heap_blks_scanned over time: {blocks:?}");
+        assert_eq!(progress_rows(&mut observer, pid), 0, "{way}: progress rows after the scan");
     }
 }
 
@@ -95,18 +81,10 @@ fn a_scan_holds_access_share_and_nothing_else() {
     );
     let held = observer.rows(&locks);
     assert!(!scan.is_finished(), "the scan ended too early to be looked at");
-    assert_eq!(
-        held,
-        ["slow|AccessShareLock|t"],
-        "locks of relations during a scan"
-    );
+    assert_eq!(held, ["slow|AccessShareLock|t"], "locks of relations during a scan");
     let (mut session, _) = scan.finish();
     session.run("BEGIN; SELECT FROM vacuum_skip_scan('slow', 2147483647)");
-    assert_eq!(
-        observer.rows(&locks),
-        [""; 0],
-        "locks after a scan, in its transaction"
-    );
+    assert_eq!(observer.rows(&locks), [""; 0], "locks after a scan, in its transaction");
     session.run("COMMIT");
 }
 
@@ -117,20 +95,22 @@ fn a_cancelled_session_goes_on() {
     make_slow(&mut holder, &mut observer, "slow");
     let mut session = server().connect("cancel");
     let pid = session.pid();
+    let started = Instant::now();
+    session.run("SELECT FROM vacuum_skip_scan('slow')");
+    let whole_scan = started.elapsed();
     for way in WAYS.iter().cycle().take(6) {
         session.run(way);
         let scan = session.start("SELECT FROM vacuum_skip_scan('slow')");
         wait_for_scan(&mut observer, pid);
+        let cancelled = Instant::now();
         observer.run(&format!("SELECT pg_cancel_backend({pid})"));
         let (back, result) = scan.finish();
         session = back;
+        let answered = cancelled.elapsed();
+        assert!(answered < whole_scan / 2, "{way}: cancel took {answered:?}, a whole scan {whole_scan:?}");
         let code = result.map_err(|failure| failure.code);
         assert_eq!(code, Err("57014".to_owned()), "{way}: a cancelled scan");
-        assert_eq!(
-            progress_rows(&mut observer, pid),
-            0,
-            "{way}: progress rows after a cancel"
-        );
+        assert_eq!(progress_rows(&mut observer, pid), 0, "{way}: progress rows after a cancel");
         let counts =
             session.row("SELECT rel_pages, scanned_pages, live_tuples FROM vacuum_skip_scan('t', 1)");
         assert_eq!(counts, "300|150|150", "{way}: a scan after a cancel");
@@ -171,15 +151,9 @@ fn every_function_can_be_cancelled_at_any_moment() {
             observer.run(&format!("SELECT pg_cancel_backend({pid})"));
             let (back, result) = running.finish();
             session = back;
-            assert_eq!(
-                result.map_err(|failure| failure.code),
-                Err("57014".to_owned()),
-                "{call}"
-            );
+            assert_eq!(result.map_err(|failure| failure.code), Err("57014".to_owned()), "{call}");
         }
-        session.run(&format!(
-            "SELECT FROM generate_series(1, 3) AS i, LATERAL {call} AS f"
-        ));
+        session.run(&format!("SELECT FROM generate_series(1, 3) AS i, LATERAL {call} AS f"));
     }
 }
 
@@ -198,20 +172,11 @@ fn a_session_can_be_terminated_in_a_scan() {
         // The client may find the connection closed before it reads the reason.
         assert!(result.is_err(), "{way}: a terminated scan returned {result:?}");
         let reason = format!("[{pid}] FATAL:  terminating connection due to administrator command");
-        assert!(
-            server().log().contains(&reason),
-            "{way}: not in the log: {reason}"
-        );
+        assert!(server().log().contains(&reason), "{way}: not in the log: {reason}");
         wait_until("the end of a terminated process", || {
-            observer.value::<u32>(&format!(
-                "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}"
-            )) == 0
+            observer.value::<u32>(&format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}")) == 0
         });
-        assert_eq!(
-            progress_rows(&mut observer, pid),
-            0,
-            "{way}: progress rows after the end"
-        );
+        assert_eq!(progress_rows(&mut observer, pid), 0, "{way}: progress rows after the end");
     }
     server().assert_well();
 }
@@ -245,10 +210,7 @@ fn errors_in_subtransactions_leave_nothing_behind() {
         assert_eq!(failure.code, "XX001", "{way}: {failure}");
         session.run("ROLLBACK TO s");
         let counts = session.row("SELECT scanned_pages, live_tuples FROM vacuum_skip_scan('t', 1)");
-        assert_eq!(
-            counts, "150|150",
-            "{way}: a scan after errors in the same transaction"
-        );
+        assert_eq!(counts, "150|150", "{way}: a scan after errors in the same transaction");
         // Pages that do not verify are warned about; leaks must not be.
         let warnings = session.take_warnings();
         let other = warnings.iter().find(|warning| !warning.message.contains("page"));
@@ -272,20 +234,12 @@ fn assert_scans_survive(name: &str, ddl: &str) {
     session.run(ddl);
     let (_scanner, result) = scans.finish();
     if ddl.starts_with("DROP") {
-        assert_eq!(
-            result.map_err(|failure| failure.code),
-            Err("42P01".to_owned()),
-            "{ddl}"
-        );
+        assert_eq!(result.map_err(|failure| failure.code), Err("42P01".to_owned()), "{ddl}");
         return;
     }
     let pages: u32 = session.value("SELECT pg_relation_size('t') / 8192");
     let expected = vec![format!("{pages}|{pages}"), "300|300".to_owned()];
-    assert_eq!(
-        result,
-        Ok(expected),
-        "{ddl}: pages of the table and of the scans, after it and before"
-    );
+    assert_eq!(result, Ok(expected), "{ddl}: pages of the table and of the scans, after it and before");
 }
 
 #[test]
@@ -313,10 +267,7 @@ const OF_EMPTY: [(&str, &str); 5] = [
     ("SELECT rel_pages FROM vacuum_skip_scan('t')", "0"),
     ("SELECT rel_pages FROM vacuum_skip_plan('t', '{1}')", "0"),
     ("SELECT count(*) FROM vacuum_skip_ranges('t')", "0"),
-    (
-        "SELECT vacuum_skip_map('t')",
-        "t: threshold 32 reads 0 of 0 pages (0.0 %)",
-    ),
+    ("SELECT vacuum_skip_map('t')", "t: threshold 32 reads 0 of 0 pages (0.0 %)"),
     ("SELECT count(*) FROM vacuum_skip_gaps('t')", "0"),
 ];
 
@@ -324,11 +275,7 @@ const OF_EMPTY: [(&str, &str); 5] = [
 fn a_function_that_waited_for_ddl_sees_what_it_did() {
     let (mut session, mut observer) = (server().new_database("waiting"), server().connect("waiting"));
     for (query, of_empty) in OF_EMPTY {
-        for (ddl, cancel) in [
-            ("TRUNCATE t", false),
-            ("DROP TABLE t", false),
-            ("LOCK TABLE t", true),
-        ] {
+        for (ddl, cancel) in [("TRUNCATE t", false), ("DROP TABLE t", false), ("LOCK TABLE t", true)] {
             make_striped(&mut session, "t", 40);
             session.run(&format!("BEGIN; {ddl}"));
             let waiter = server().connect("waiting");
@@ -346,11 +293,7 @@ fn a_function_that_waited_for_ddl_sees_what_it_did() {
                 "DROP TABLE t" => Err("42P01".to_owned()),
                 _ => Err("57014".to_owned()),
             };
-            assert_eq!(
-                result.map_err(|failure| failure.code),
-                expected,
-                "{query}, after {ddl}"
-            );
+            assert_eq!(result.map_err(|failure| failure.code), expected, "{query}, after {ddl}");
             session.run("COMMIT; DROP TABLE IF EXISTS t");
             session.take_warnings();
         }
@@ -405,22 +348,13 @@ fn scans_beside_updates_and_vacuums_account_for_every_page() {
         let tiling = "SELECT bool_and(first_block = before + 1), sum(pages) = max(last_block) + 1
             FROM (SELECT *, lag(last_block, 1, -1::bigint) OVER (ORDER BY first_block) AS before
                   FROM vacuum_skip_ranges('t', 1)) AS r";
-        assert_eq!(
-            session.row(tiling),
-            "t|t",
-            "ranges without gaps; pages of ranges are all pages"
-        );
+        assert_eq!(session.row(tiling), "t|t", "ranges without gaps; pages of ranges are all pages");
     }
     let (_, result) = writer.finish();
     result.unwrap_or_else(|failure| panic!("the writer: {failure}"));
-    vacuums
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    vacuums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     sizes.dedup();
-    assert!(
-        sizes.len() > 20,
-        "the table's sizes while it was scanned: {sizes:?}"
-    );
+    assert!(sizes.len() > 20, "the table's sizes while it was scanned: {sizes:?}");
 }
 
 #[test]
@@ -446,11 +380,9 @@ fn a_query_may_stop_reading_ranges_at_any_row() {
 fn a_table_may_change_between_two_rows_of_ranges() {
     let mut session = server().new_database("between");
     let cursor = "DECLARE c CURSOR FOR SELECT vacuum_skip_ranges('t', 1)";
-    for (change, code) in [
-        ("TRUNCATE t", None),
-        ("DROP TABLE t", Some("42P01")),
-        ("ALTER TABLE t ALTER v TYPE bigint", None),
-    ] {
+    for (change, code) in
+        [("TRUNCATE t", None), ("DROP TABLE t", Some("42P01")), ("ALTER TABLE t ALTER v TYPE bigint", None)]
+    {
         make_striped(&mut session, "t", 2500);
         session.run(&format!("BEGIN; {cursor}"));
         let rows = session.rows("FETCH 10 FROM c").len();
@@ -459,11 +391,9 @@ fn a_table_may_change_between_two_rows_of_ranges() {
         let result = session.try_rows("FETCH ALL FROM c");
         match code {
             None => assert!(result.is_ok(), "after {change}: {result:?}"),
-            Some(code) => assert_eq!(
-                result.map_err(|failure| failure.code),
-                Err(code.to_owned()),
-                "after {change}"
-            ),
+            Some(code) => {
+                assert_eq!(result.map_err(|failure| failure.code), Err(code.to_owned()), "after {change}")
+            }
         }
         session.run("ROLLBACK");
         let pages: u32 = session.value("SELECT rel_pages FROM vacuum_skip_scan('t')");
@@ -473,9 +403,7 @@ fn a_table_may_change_between_two_rows_of_ranges() {
     // VACUUM cannot run in a transaction: in another session.
     make_striped(&mut session, "t", 2500);
     session.run(&format!("BEGIN; {cursor}; FETCH 10 FROM c"));
-    server()
-        .connect("between")
-        .run("SET lock_timeout = '10s'; DELETE FROM t WHERE id > 500");
+    server().connect("between").run("SET lock_timeout = '10s'; DELETE FROM t WHERE id > 500");
     server().connect("between").run("VACUUM (FREEZE) t");
     session.run("FETCH ALL FROM c; COMMIT");
 }
@@ -505,14 +433,8 @@ fn thousands_of_statements_take_no_memory() {
         let before = (context_bytes(&mut session), resident_kilobytes(&session));
         repeat(&mut session, 2500);
         let after = (context_bytes(&mut session), resident_kilobytes(&session));
-        assert!(
-            after.0 <= before.0 + 65536,
-            "{call}: bytes in memory contexts: {before:?} {after:?}"
-        );
-        assert!(
-            after.1 <= before.1 + 512,
-            "{call}: kB resident: {before:?} {after:?}"
-        );
+        assert!(after.0 <= before.0 + 65536, "{call}: bytes in memory contexts: {before:?} {after:?}");
+        assert!(after.1 <= before.1 + 512, "{call}: kB resident: {before:?} {after:?}");
     }
 }
 

@@ -23,20 +23,14 @@ fn session_preload() -> &'static Server {
 }
 
 fn shared_preload() -> &'static Server {
-    let settings = [
-        "shared_preload_libraries=vacuum_skip",
-        "session_preload_libraries=",
-    ];
+    let settings = ["shared_preload_libraries=vacuum_skip", "session_preload_libraries="];
     let server = SHARED_PRELOAD.get_or_try_init(|| Server::start(&settings));
     server.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The value under both names.
 fn both(session: &mut Session) -> [i32; 2] {
-    [
-        session.value("SHOW skip_pages_threshold"),
-        session.value("SHOW vacuum_skip.skip_pages_threshold"),
-    ]
+    [session.value("SHOW skip_pages_threshold"), session.value("SHOW vacuum_skip.skip_pages_threshold")]
 }
 
 /// SET by one name, RESET by the other, back and forth; RESET gives `reset`.
@@ -50,11 +44,7 @@ fn assert_reset_gives(session: &mut Session, reset: i32) {
             session.run(&format!("SET {set} = 11"));
             assert_eq!(both(session), [11, 11], "after SET {set} = 11");
             session.run(&format!("RESET {name}"));
-            assert_eq!(
-                both(session),
-                [reset, reset],
-                "after SET {set} = 11 and RESET {name}"
-            );
+            assert_eq!(both(session), [reset, reset], "after SET {set} = 11 and RESET {name}");
         }
     }
     session.run("SET skip_pages_threshold = 11; RESET ALL");
@@ -66,11 +56,7 @@ fn the_full_name_is_known_on_the_command_line() {
     for server in [session_preload(), shared_preload()] {
         let mut session =
             server.connect_with("postgres", "postgres", "-c vacuum_skip.skip_pages_threshold=4");
-        assert_eq!(
-            both(&mut session),
-            [4, 4],
-            "with -c vacuum_skip.skip_pages_threshold=4"
-        );
+        assert_eq!(both(&mut session), [4, 4], "with -c vacuum_skip.skip_pages_threshold=4");
         assert_reset_gives(&mut session, 4);
     }
 }
@@ -87,10 +73,8 @@ fn the_short_name_is_unknown_on_the_command_line_otherwise() {
     let options = "-c skip_pages_threshold=4";
     let refused = session_preload().try_connect("postgres", "postgres", options);
     let failure = refused.err().map(|failure| (failure.code, failure.message));
-    let expected = (
-        "42704".to_owned(),
-        "unrecognized configuration parameter \"skip_pages_threshold\"".to_owned(),
-    );
+    let expected =
+        ("42704".to_owned(), "unrecognized configuration parameter \"skip_pages_threshold\"".to_owned());
     assert_eq!(failure, Some(expected), "with {options}");
 }
 
@@ -119,30 +103,20 @@ fn a_role_has_its_own_threshold_by_the_short_name_on_a_preloaded_server() {
         let unknown = ["unrecognized configuration parameter \"skip_pages_threshold\""];
         let expected: &[&str] = if threshold == 5 { &[] } else { &unknown };
         assert_eq!(messages, expected, "warnings when a session begins");
-        assert_eq!(
-            both(&mut session),
-            [threshold, threshold],
-            "the threshold of a role"
-        );
+        assert_eq!(both(&mut session), [threshold, threshold], "the threshold of a role");
         assert_reset_gives(&mut session, threshold);
     }
 }
 
 #[test]
 fn a_database_has_its_own_threshold() {
-    shared_preload()
-        .new_database("own")
-        .run("ALTER DATABASE own SET skip_pages_threshold = 6");
+    shared_preload().new_database("own").run("ALTER DATABASE own SET skip_pages_threshold = 6");
     let mut session = shared_preload().connect("own");
     assert_eq!(both(&mut session), [6, 6], "the threshold of a database");
     assert_reset_gives(&mut session, 6);
     let mut session =
         shared_preload().connect_with("postgres", "own", "-c vacuum_skip.skip_pages_threshold=7");
-    assert_eq!(
-        both(&mut session),
-        [7, 7],
-        "the command line counts more than the database"
-    );
+    assert_eq!(both(&mut session), [7, 7], "the command line counts more than the database");
     assert_reset_gives(&mut session, 7);
 }
 
@@ -152,11 +126,7 @@ fn a_function_sees_the_threshold_of_its_database() {
     session.run("CREATE TABLE t (); ALTER DATABASE seen SET skip_pages_threshold = 6");
     let threshold = "SELECT threshold FROM vacuum_skip_scan('t')";
     assert_eq!(session.row(threshold), "32", "in a session that began before");
-    assert_eq!(
-        shared_preload().connect("seen").row(threshold),
-        "6",
-        "in a session that began after"
-    );
+    assert_eq!(shared_preload().connect("seen").row(threshold), "6", "in a session that began after");
 }
 
 /// Changes the server's configuration, and waits until `session` has heard.
@@ -164,17 +134,12 @@ fn a_function_sees_the_threshold_of_its_database() {
 fn configure(session: &mut Session, change: &str, expected: i32) {
     session.run(&format!("ALTER SYSTEM {change}"));
     session.run("SELECT pg_reload_conf()");
-    wait_until("a session that has read the new configuration", || {
-        both(session) == [expected, expected]
-    });
+    wait_until("a session that has read the new configuration", || both(session) == [expected, expected]);
 }
 
 #[test]
 fn a_reload_reaches_sessions_that_did_not_set() {
-    for preload in [
-        "session_preload_libraries=vacuum_skip",
-        "shared_preload_libraries=vacuum_skip",
-    ] {
+    for preload in ["session_preload_libraries=vacuum_skip", "shared_preload_libraries=vacuum_skip"] {
         let server = Server::start(&[preload]).unwrap_or_else(|error| panic!("{error}"));
         let [mut plain, mut short, mut full, mut undone] = [(); 4].map(|()| server.connect("postgres"));
         assert_eq!(both(&mut plain), [32, 32], "without configuration");
@@ -185,11 +150,7 @@ fn a_reload_reaches_sessions_that_did_not_set() {
         configure(&mut plain, "SET vacuum_skip.skip_pages_threshold = 8", 8);
         assert_reset_gives(&mut plain, 8);
         assert_eq!(both(&mut server.connect("postgres")), [8, 8], "in a new session");
-        assert_eq!(
-            both(&mut short),
-            [3, 3],
-            "in a session that has SET the short name"
-        );
+        assert_eq!(both(&mut short), [3, 3], "in a session that has SET the short name");
         assert_eq!(both(&mut full), [4, 4], "in a session that has SET the full name");
         assert_eq!(both(&mut undone), [5, 5], "in a transaction that has SET");
         undone.run("ROLLBACK");
@@ -198,11 +159,7 @@ fn a_reload_reaches_sessions_that_did_not_set() {
 
         configure(&mut plain, "RESET vacuum_skip.skip_pages_threshold", 32);
         assert_reset_gives(&mut plain, 32);
-        assert_eq!(
-            both(&mut full),
-            [4, 4],
-            "in a session that has SET, after the line is gone"
-        );
+        assert_eq!(both(&mut full), [4, 4], "in a session that has SET, after the line is gone");
         full.run("RESET skip_pages_threshold");
         assert_eq!(both(&mut full), [32, 32], "after RESET of the short name");
         assert_eq!(both(&mut short), [32, 32], "in the session that has RESET before");
@@ -218,11 +175,7 @@ fn a_line_in_postgresql_conf_is_every_sessions_default() {
     assert_eq!(both(&mut session), [8, 8], "with a line in postgresql.conf");
     assert_reset_gives(&mut session, 8);
     let mut session = server.connect_with("postgres", "postgres", "-c vacuum_skip.skip_pages_threshold=4");
-    assert_eq!(
-        both(&mut session),
-        [4, 4],
-        "the command line counts more than the file"
-    );
+    assert_eq!(both(&mut session), [4, 4], "the command line counts more than the file");
     assert_reset_gives(&mut session, 4);
 }
 
@@ -243,22 +196,14 @@ fn parallel_workers_have_their_leaders_threshold() {
             session.run(&format!("SET debug_parallel_query = on; SET {name} = 4"));
             let values = "SELECT current_setting('skip_pages_threshold'), \
                           current_setting('vacuum_skip.skip_pages_threshold')";
-            let plan = session.rows(&format!(
-                "EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) {values}"
-            ));
-            assert!(
-                plan.iter().any(|line| line.contains("Workers Launched: 1")),
-                "no worker: {plan:?}"
-            );
+            let plan =
+                session.rows(&format!("EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) {values}"));
+            assert!(plan.iter().any(|line| line.contains("Workers Launched: 1")), "no worker: {plan:?}");
             assert_eq!(session.row(values), "4|4", "in a worker, after SET {name} = 4");
             assert_eq!(both(&mut session), [4, 4], "in the leader afterwards");
             assert_reset_gives(&mut session, 32);
             session.run(&format!("BEGIN; SET LOCAL {name} = 9"));
-            assert_eq!(
-                session.row(values),
-                "9|9",
-                "in a worker, after SET LOCAL {name} = 9"
-            );
+            assert_eq!(session.row(values), "9|9", "in a worker, after SET LOCAL {name} = 9");
             session.run("ROLLBACK");
             assert_eq!(session.row(values), "32|32", "in a worker, after ROLLBACK");
         }
@@ -271,8 +216,5 @@ fn functions_run_in_the_leader_of_a_parallel_query() {
     session.run("CREATE TABLE t (); SET debug_parallel_query = regress");
     session.run("SET skip_pages_threshold = 4");
     let threshold = session.row("SELECT threshold, rel_pages FROM vacuum_skip_scan('t')");
-    assert_eq!(
-        threshold, "4|0",
-        "threshold, and pages of an empty table, where queries are made parallel"
-    );
+    assert_eq!(threshold, "4|0", "threshold, and pages of an empty table, where queries are made parallel");
 }
