@@ -172,14 +172,11 @@ setup() {
     choose_server_user "$PG_BINDIR/postgres" "$STAGE"
     say "Using $("$REAL_PG_CONFIG" --version) in $PG_BINDIR"
     need_cargo_pgrx
-    # Two settings that let lint, the tests and the library that cargo-pgrx builds
-    # for its server share compiled crates; see also test.sh. First: cargo would
-    # choose how much debugging information crates for build scripts have by
-    # which other crates are in a build.
-    export CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG=2
-    # Second: cargo-pgrx would hand the linker an option that keeps the section it reads
-    # the SQL from, and cargo would compile every crate once more for it. The
-    # linker of Rust on x86_64 keeps the section without.
+    # Lint, the tests and the library that cargo-pgrx builds for its server share
+    # compiled crates (see also test.sh and the profile in Cargo.toml). cargo-pgrx
+    # would hand the linker an option that keeps the section it reads the SQL from,
+    # and cargo would compile every crate once more for it. The linker of Rust on
+    # x86_64 keeps the section without.
     [[ $(uname -m) != x86_64 ]] || export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND=1
 }
 

@@ -3,7 +3,7 @@
 #   scripts/test.sh [unit] [regress] [live]
 #     unit     Rust tests, in the test process and inside a server (cargo pgrx test)
 #     regress  SQL scripts in pg_test/sql and the output they must give (pg_regress)
-#     live     black-box tests on servers of their own (cargo test -p vacuum_skip_pg_test)
+#     live     black-box tests on servers of their own (pg_test), and the lab's own tests
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -88,7 +88,7 @@ regress() {
 live() {
     (
         export VACUUM_SKIP_SERVER_SH=$ROOT/scripts/server.sh VACUUM_SKIP_BINDIR=$PG_BINDIR
-        cd "$ROOT" && cargo test -p vacuum_skip_pg_test --no-fail-fast
+        cd "$ROOT" && cargo test -p vacuum_skip_pg_test -p vacuum-skip-lab --no-fail-fast
     )
 }
 

@@ -94,7 +94,7 @@ fn thresholds() -> impl Strategy<Value = u32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn ranges_tile_the_relation(bits in maps(), aggressive: bool) {
