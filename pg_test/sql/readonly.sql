@@ -123,6 +123,10 @@ CLOSE d;
 ROLLBACK;
 SELECT live_tuples FROM vacuum_skip_scan('t', 2147483647);
 
+-- Nor the progress of the command around it, which it does not take over.
+COPY (SELECT live_tuples, (SELECT count(*) FROM pg_stat_progress_copy WHERE pid = pg_backend_pid())
+        FROM vacuum_skip_scan('t', 2147483647)) TO STDOUT;
+
 -- A table that is gone halfway: what is left of its ranges is an error, not a
 -- crash.
 CREATE TABLE gone (id int, filler text STORAGE PLAIN) WITH (fillfactor = 10, autovacuum_enabled = off);

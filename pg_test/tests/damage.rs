@@ -90,7 +90,7 @@ fn a_line_pointer_out_of_the_page_is_named() {
     // What the server checks of a page is right but for the checksum.
     session.run("SET ignore_checksum_failure = on");
     for (offset, length) in
-        [(8000, 400), (8191, 30000), (32767, 32767), (8160, 33), (8192, 24), (4000, 4), (4000, 0)]
+        [(8000, 400), (8191, 30000), (32767, 32767), (8160, 33), (8192, 24), (4000, 4), (4000, 0), (4001, 40)]
     {
         let pointer = line_pointer(offset, length);
         server().overwrite(&mut session, "t", 151, FIRST_LINE_POINTER, &pointer);

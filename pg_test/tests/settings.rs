@@ -189,6 +189,25 @@ fn the_short_name_is_refused_in_configuration_files() {
 }
 
 #[test]
+fn the_short_name_is_refused_when_files_are_read_again() {
+    let server = Server::start(&["shared_preload_libraries=vacuum_skip"]);
+    let server = server.unwrap_or_else(|error| panic!("{error}"));
+    let file = server.folder().join("data/postgresql.conf");
+    let before = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{before}skip_pages_threshold = 7\n")).unwrap();
+    let mut session = server.connect("postgres");
+    let error = "SELECT applied, error FROM pg_file_settings WHERE name = 'skip_pages_threshold'";
+    assert_eq!(session.row(error), "f|setting could not be applied", "the line in the file");
+    configure(&mut session, "SET vacuum_skip.skip_pages_threshold = 8", 8);
+
+    // Nor does the line's end change anything.
+    std::fs::write(&file, before).unwrap();
+    configure(&mut session, "SET vacuum_skip.skip_pages_threshold = 9", 9);
+    assert_reset_gives(&mut session, 9);
+    server.assert_well();
+}
+
+#[test]
 fn parallel_workers_have_their_leaders_threshold() {
     for server in [session_preload(), shared_preload()] {
         for name in ["skip_pages_threshold", "vacuum_skip.skip_pages_threshold"] {

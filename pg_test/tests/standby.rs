@@ -13,19 +13,20 @@ struct Pair {
 static PAIR: OnceCell<Pair> = OnceCell::new();
 
 fn pair() -> &'static Pair {
-    let pair = PAIR.get_or_try_init(|| {
-        let primary = Server::start(&[])?;
-        // Before the standby begins: pages by which a file was extended, and
-        // which were not used yet, are copied but not replicated.
-        make_all(&mut primary.new_database("answers"));
-        // Replay waits for queries rather than cancel them.
-        let standby = primary.start_standby(&["max_standby_streaming_delay=-1"])?;
-        Ok::<_, String>(Pair { primary, standby })
-    });
-    pair.unwrap_or_else(|error| panic!("{error}"))
+    PAIR.get_or_try_init(|| Pair::start(|_| ())).unwrap_or_else(|error| panic!("{error}"))
 }
 
 impl Pair {
+    /// Starts a primary, has it filled, and starts its standby. Nothing but the
+    /// test writes.
+    fn start(fill: impl FnOnce(&Server)) -> Result<Pair, String> {
+        let primary = Server::start(&["autovacuum=off"])?;
+        fill(&primary);
+        // Replay waits for queries rather than cancel them.
+        let standby = primary.start_standby(&["max_standby_streaming_delay=-1"])?;
+        Ok(Pair { primary, standby })
+    }
+
     /// Waits until the standby has everything that the primary has.
     fn catch_up(&self) {
         let written: String = self.primary.connect("postgres").value("SELECT pg_current_wal_insert_lsn()");
@@ -56,12 +57,18 @@ const ANSWERS: [&str; 5] = [
 
 #[test]
 fn a_standby_answers_as_its_primary() {
-    let mut primary = pair().primary.connect("answers");
+    // Servers of its own: on a standby, what is dead to everyone waits for the
+    // transactions and queries of all databases. The tables are made before the
+    // standby begins: pages by which a file was extended, and which were not used
+    // yet, are copied but not replicated.
+    let pair = Pair::start(|primary| make_all(&mut primary.new_database("answers")));
+    let pair = pair.unwrap_or_else(|error| panic!("{error}"));
+    let mut primary = pair.primary.connect("answers");
     for table in ["uniform_low", "all_frozen", "with_index", "toasted", "moving_hot_tail"] {
         primary.run(&format!("DELETE FROM {table} WHERE hashint4(id) % 100 = 3"));
     }
     primary.run("VACUUM (TRUNCATE off) with_index, uniform_low, deletes, clustered_updates");
-    let [mut primary, mut standby] = pair().connect("answers");
+    let [mut primary, mut standby] = pair.connect("answers");
     let toast: String =
         primary.value("SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 'toasted'");
     let tables = SHAPES.iter().map(|shape| shape.name).chain([&*toast, "pg_class", "pg_proc"]);
@@ -78,7 +85,7 @@ fn a_standby_answers_as_its_primary() {
             }
         }
     }
-    pair().standby.assert_well();
+    pair.standby.assert_well();
 }
 
 #[test]
