@@ -9,42 +9,12 @@ RESET client_min_messages;
 CREATE SCHEMA vs_patterns;
 SET search_path = vs_patterns, public;
 
--- VACUUM marks as all-visible what every session sees.  This waits until none is
--- left that might still see less, such as an autovacuum of this database.
-CREATE PROCEDURE await_others() LANGUAGE plpgsql AS
-$$
-BEGIN
-  FOR i IN 1 .. 6000 LOOP
-    PERFORM pg_stat_clear_snapshot();
-    IF NOT EXISTS (SELECT FROM pg_stat_activity
-                    WHERE pid <> pg_backend_pid() AND datname = current_database()
-                      AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)) THEN
-      RETURN;
-    END IF;
-    PERFORM pg_sleep(0.01);
-  END LOOP;
-  RAISE 'another session has held a snapshot for a minute';
-END
-$$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set await_others :abs_srcdir '/include/await_others.sql'
+\i :await_others
 
--- A row has a page to itself (see CREATE TABLE below), and row n is in block n.
--- From all pages all-frozen, this makes those of a pattern: f is all-frozen,
--- v all-visible but not all-frozen, and d (dirty) not all-visible.  A row lock
--- clears all-frozen alone.
-CREATE PROCEDURE paint(rel regclass, pattern text) LANGUAGE plpgsql AS
-$$
-BEGIN
-  EXECUTE format('SELECT FROM %s WHERE substr($1, id + 1, 1) = ''v'' FOR UPDATE', rel) USING pattern;
-  EXECUTE format('UPDATE %s SET id = id WHERE substr($1, id + 1, 1) = ''d''', rel) USING pattern;
-END
-$$;
--- The pattern of a relation, by its visibility map
-CREATE FUNCTION pattern(rel regclass) RETURNS text LANGUAGE sql AS
-$$
-  SELECT string_agg(CASE WHEN all_frozen AND all_visible THEN 'f' WHEN all_frozen THEN '?'
-                         WHEN all_visible THEN 'v' ELSE 'd' END, '' ORDER BY blkno)
-    FROM pg_visibility_map(rel)
-$$;
+\set patterns :abs_srcdir '/include/patterns.sql'
+\i :patterns
 
 CREATE UNLOGGED TABLE t (id int, filler text STORAGE PLAIN) WITH (fillfactor = 10, autovacuum_enabled = off);
 
