@@ -81,7 +81,8 @@ pub fn count_page(
     relation: &HeapRelation,
     oldest_xmin: pg_sys::TransactionId,
 ) -> Result<PageCounts, UserError> {
-    let (block, oid) = (buffer.block(), relation.oid());
+    let block = buffer.block();
+    let tuple = tuple_of(relation.oid(), block);
     let raw_buffer = buffer.into_raw();
     let mut counts = PageCounts::default();
     let mut broken_item = None;
@@ -91,7 +92,7 @@ pub fn count_page(
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             raw::LockBuffer(raw_buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
-            broken_item = count_locked(raw_buffer, block, oid, oldest_xmin, &mut counts);
+            broken_item = count_locked(raw_buffer, tuple, oldest_xmin, &mut counts);
             raw::UnlockReleaseBuffer(raw_buffer);
         });
     }
@@ -106,17 +107,27 @@ pub fn count_page(
     }
 }
 
+/// What the tuples of a block have in common.
+fn tuple_of(table: pg_sys::Oid, block: u32) -> pg_sys::HeapTupleData {
+    // SAFETY: a struct of numbers and a pointer, which may all be zero.
+    let mut tuple = unsafe { MaybeUninit::<pg_sys::HeapTupleData>::zeroed().assume_init() };
+    tuple.t_tableOid = table;
+    tuple.t_self.ip_blkid.bi_hi = (block >> 16) as u16;
+    tuple.t_self.ip_blkid.bi_lo = block as u16;
+    tuple
+}
+
 /// Counts a page that is locked; the number of the line pointer where it has
 /// to stop because no tuple can be there.
 ///
 /// # Safety
 ///
-/// `buffer` must be pinned and locked. The server may raise an ERROR in here,
-/// so nothing on this frame may need dropping, and nothing may panic.
+/// `buffer` must be pinned and locked, and `tuple` be made for its block. The
+/// server may raise an ERROR in here, so nothing on this frame may need dropping,
+/// and nothing may panic.
 unsafe fn count_locked(
     buffer: pg_sys::Buffer,
-    block: u32,
-    table: pg_sys::Oid,
+    mut tuple: pg_sys::HeapTupleData,
     oldest_xmin: pg_sys::TransactionId,
     counts: &mut PageCounts,
 ) -> Option<usize> {
@@ -136,56 +147,65 @@ unsafe fn count_locked(
         counts.free_bytes = u64::from(upper.saturating_sub(lower));
         let first_item = page.add(HEADER).cast::<pg_sys::ItemIdData>();
         let items = usize::from(lower).saturating_sub(HEADER) / size_of::<pg_sys::ItemIdData>();
-        if items == 0 {
-            counts.empty_pages = 1;
-            return None;
-        }
-        let mut tuple = MaybeUninit::<pg_sys::HeapTupleData>::zeroed().assume_init();
-        tuple.t_tableOid = table;
-        tuple.t_self.ip_blkid.bi_hi = (block >> 16) as u16;
-        tuple.t_self.ip_blkid.bi_lo = block as u16;
+        counts.empty_pages = u64::from(items == 0);
         for number in 0..items {
             let item = *first_item.add(number);
-            match item.lp_flags() {
-                pg_sys::LP_NORMAL => (),
-                pg_sys::LP_DEAD => {
-                    counts.dead_items += 1;
-                    continue;
-                }
-                _ => continue,
-            }
-            let (offset, length) = (item.lp_off(), item.lp_len());
-            let fits = length >= size_of::<pg_sys::HeapTupleHeaderData>() as u32
-                && offset + length <= pg_sys::BLCKSZ
-                && offset.is_multiple_of(pg_sys::MAXIMUM_ALIGNOF);
-            if !fits {
-                return Some(number + 1);
-            }
-            tuple.t_len = length;
-            tuple.t_self.ip_posid = (number + 1) as u16;
-            tuple.t_data = page.add(offset as usize).cast_mut().cast();
-            // Most tuples: known to be inserted, and not deleted. The server's
-            // function would say the same, after a call.
-            const INSERTED: u16 = pg_sys::HEAP_XMIN_COMMITTED as u16;
-            const NOT_DELETED: u16 = pg_sys::HEAP_XMAX_INVALID as u16;
-            let infomask = (&raw const (*tuple.t_data).t_infomask).read_volatile();
-            if infomask & (INSERTED | NOT_DELETED) == INSERTED | NOT_DELETED {
-                counts.live_tuples += 1;
+            counts.dead_items += u64::from(item.lp_flags() == pg_sys::LP_DEAD);
+            if item.lp_flags() != pg_sys::LP_NORMAL {
                 continue;
             }
-            match raw::HeapTupleSatisfiesVacuum(&mut tuple, oldest_xmin, buffer) {
-                pg_sys::HTSV_Result::HEAPTUPLE_LIVE | pg_sys::HTSV_Result::HEAPTUPLE_DELETE_IN_PROGRESS => {
-                    counts.live_tuples += 1;
-                }
-                pg_sys::HTSV_Result::HEAPTUPLE_RECENTLY_DEAD => counts.recently_dead_tuples += 1,
-                pg_sys::HTSV_Result::HEAPTUPLE_DEAD => {
-                    counts.dead_tuples += 1;
-                    counts.dead_bytes += u64::from(length);
-                }
-                // Being inserted: VACUUM does not count it either.
-                _ => (),
+            if !may_hold_tuple(item) {
+                return Some(number + 1);
             }
+            tuple.t_len = item.lp_len();
+            tuple.t_self.ip_posid = (number + 1) as u16;
+            tuple.t_data = page.add(item.lp_off() as usize).cast_mut().cast();
+            count_tuple(&mut tuple, oldest_xmin, buffer, counts);
         }
         None
+    }
+}
+
+/// Whether a line pointer leads to where a tuple can be.
+fn may_hold_tuple(item: pg_sys::ItemIdData) -> bool {
+    let (offset, length) = (item.lp_off(), item.lp_len());
+    length >= size_of::<pg_sys::HeapTupleHeaderData>() as u32
+        && offset + length <= pg_sys::BLCKSZ
+        && offset.is_multiple_of(pg_sys::MAXIMUM_ALIGNOF)
+}
+
+/// Counts a tuple.
+///
+/// # Safety
+///
+/// As for [`count_locked`], and `tuple` must be on the page.
+unsafe fn count_tuple(
+    tuple: &mut pg_sys::HeapTupleData,
+    oldest_xmin: pg_sys::TransactionId,
+    buffer: pg_sys::Buffer,
+    counts: &mut PageCounts,
+) {
+    // Most tuples: known to be inserted, and not deleted. The server's function
+    // would say the same, after a call.
+    const LIVE: u16 = (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMAX_INVALID) as u16;
+    // SAFETY: the tuple's header is on the page; others may set hint bits in it
+    // meanwhile.
+    let infomask = unsafe { (&raw const (*tuple.t_data).t_infomask).read_volatile() };
+    if infomask & LIVE == LIVE {
+        counts.live_tuples += 1;
+        return;
+    }
+    // SAFETY: the buffer is pinned and locked.
+    match unsafe { raw::HeapTupleSatisfiesVacuum(tuple, oldest_xmin, buffer) } {
+        pg_sys::HTSV_Result::HEAPTUPLE_LIVE | pg_sys::HTSV_Result::HEAPTUPLE_DELETE_IN_PROGRESS => {
+            counts.live_tuples += 1;
+        }
+        pg_sys::HTSV_Result::HEAPTUPLE_RECENTLY_DEAD => counts.recently_dead_tuples += 1,
+        pg_sys::HTSV_Result::HEAPTUPLE_DEAD => {
+            counts.dead_tuples += 1;
+            counts.dead_bytes += u64::from(tuple.t_len);
+        }
+        // Being inserted: VACUUM does not count it either.
+        _ => (),
     }
 }
