@@ -35,8 +35,8 @@ TEMP_DIRS=()
 # at most 107 bytes, so a long TMPDIR is passed over.
 make_temp_dir() {
     local parent=${TMPDIR:-/tmp}
-    ((${#parent} <= 60)) || parent=/tmp
-    TEMP_DIR=$(mktemp -d "$parent/vacuum_skip.XXXXXX")
+    ((${#parent} <= 50)) || parent=/tmp
+    TEMP_DIR=$(mktemp -d --tmpdir="$parent" --suffix=.vacuum_skip)
     TEMP_DIRS+=("$TEMP_DIR")
     ((EUID != 0)) || chmod 711 "$TEMP_DIR" # the servers' user passes through it
     trap remove_temp_dirs EXIT

@@ -25,6 +25,9 @@ pub enum ReadMode {
 }
 
 impl ReadMode {
+    /// All there are.
+    pub const ALL: [ReadMode; 2] = [ReadMode::Stream, ReadMode::Sync];
+
     /// Its name in SQL.
     pub fn name(self) -> &'static str {
         match self {
@@ -35,7 +38,7 @@ impl ReadMode {
 
     /// The mode of that name, in any case of letters, as the setting takes it.
     pub fn from_name(name: &str) -> Option<ReadMode> {
-        [ReadMode::Stream, ReadMode::Sync].into_iter().find(|mode| name.eq_ignore_ascii_case(mode.name()))
+        Self::ALL.into_iter().find(|mode| name.eq_ignore_ascii_case(mode.name()))
     }
 }
 

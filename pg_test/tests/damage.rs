@@ -4,6 +4,8 @@
 //! Every function either answers or raises an error that names what is wrong.
 //! The server does not crash, and the session goes on.
 
+use std::os::unix::fs::FileExt;
+
 use once_cell::sync::OnceCell;
 use vacuum_skip_pg_test::tables::{make_slow, make_striped, wait_for_scan};
 use vacuum_skip_pg_test::{Server, Session};
@@ -172,7 +174,7 @@ fn garbage_in_the_map_reads_as_no_map() {
     server().evict(&mut session, "t");
     let map = server().file_of(&mut session, "t", "vm");
     let garbage: Vec<u8> = (0..8192u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    std::os::unix::fs::FileExt::write_all_at(&map, &garbage, 0).unwrap_or_else(|error| panic!("{error}"));
+    map.write_all_at(&garbage, 0).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(session.row(PLAN), "300|300", "the plan with garbage in the map");
     assert_eq!(session.row(SCAN), "300|300|0|300", "the scan with garbage in the map");
     let warnings = session.take_warnings();
@@ -188,8 +190,7 @@ fn a_map_that_says_too_much_is_believed() {
     session.run("SET ignore_checksum_failure = on");
     server().evict(&mut session, "t");
     let map = server().file_of(&mut session, "t", "vm");
-    std::os::unix::fs::FileExt::write_all_at(&map, &[0xff; 8192 - 24], 24)
-        .unwrap_or_else(|error| panic!("{error}"));
+    map.write_all_at(&[0xff; 8192 - 24], 24).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(session.row(PLAN), "300|1", "the plan with all bits set");
     assert_eq!(session.row(SCAN), "300|1|0|1", "the scan with all bits set");
     let ranges =
@@ -226,7 +227,7 @@ fn a_file_that_shrinks_under_a_scan_is_an_error() {
         let pages: u64 = scanner.value("SELECT rel_pages FROM vacuum_skip_scan('slow')");
         assert_eq!(pages, length / 2 / 8192, "{mode}: pages of the next scan");
         let whole = whole.unwrap_or_else(|error| panic!("{error}"));
-        std::os::unix::fs::FileExt::write_all_at(&file, &whole, 0).unwrap_or_else(|error| panic!("{error}"));
+        file.write_all_at(&whole, 0).unwrap_or_else(|error| panic!("{error}"));
     }
     server().assert_well();
 }

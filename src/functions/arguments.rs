@@ -3,6 +3,8 @@
 use pgrx::PgSqlErrorCode;
 
 use crate::server::error::UserError;
+use crate::server::regclass::Regclass;
+use crate::server::relation::{HeapRelation, OpenError};
 use crate::settings::{self, ReadMode};
 use crate::skipping::Threshold;
 
@@ -14,6 +16,23 @@ const MOST_CELLS: i32 = 1000;
 
 fn invalid(message: String) -> UserError {
     UserError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
+}
+
+/// The relation given, opened for `function`.
+///
+/// # Errors
+///
+/// Those of [`HeapRelation::open`]; for a partitioned table with a hint that
+/// applies the function to its partitions.
+pub fn relation(given: Regclass, function: &str) -> Result<HeapRelation, UserError> {
+    HeapRelation::open(given.0).map_err(|OpenError { error, partitions_of }| match partitions_of {
+        None => error,
+        Some(table) => error.hint(format!(
+            "Its partitions hold the data: SELECT p.relid, s.* FROM pg_partition_tree('{}') AS p, \
+             LATERAL {function}(p.relid) AS s WHERE p.isleaf.",
+            table.replace('\'', "''")
+        )),
+    })
 }
 
 /// A threshold given, or else the session's.
@@ -74,7 +93,7 @@ pub fn read_mode(given: Option<&str>) -> Result<ReadMode, UserError> {
     };
     ReadMode::from_name(name).ok_or_else(|| {
         invalid(format!("invalid value for parameter \"read_mode\": \"{name}\""))
-            .hint("Available values: stream, sync.")
+            .hint(format!("Available values: {}.", ReadMode::ALL.map(ReadMode::name).join(", ")))
     })
 }
 

@@ -6,7 +6,6 @@ use super::arguments;
 use crate::scan::{ScanOptions, ScanResult, scan};
 use crate::server::error::OrRaise;
 use crate::server::regclass::Regclass;
-use crate::server::relation::HeapRelation;
 use crate::settings;
 
 #[pg_extern(volatile, parallel_restricted)]
@@ -49,7 +48,7 @@ fn vacuum_skip_scan(
         read_mode: arguments::read_mode(read_mode).or_raise(),
         read_ahead: settings::read_ahead(),
     };
-    let relation = HeapRelation::open(rel.0, "vacuum_skip_scan($)").or_raise();
+    let relation = arguments::relation(rel, "vacuum_skip_scan").or_raise();
     let ScanResult { aggressive, rel_pages, skips, pages, buffers, elapsed_ms } =
         scan(&relation, options).or_raise();
     TableIterator::once((

@@ -20,10 +20,10 @@ mod ranges;
 use std::time::Instant;
 
 use lookahead::Lookahead;
-pub use ranges::ranges;
+use ranges::Limits;
+pub use ranges::{RangeBatches, ranges};
 
 use crate::server::buffer_usage::{BufferUsage, Meter};
-use crate::server::cutoffs::Cutoffs;
 use crate::server::error::UserError;
 use crate::server::interrupts::check_for_interrupts;
 use crate::server::page::{PageCounts, count_page};
@@ -31,9 +31,8 @@ use crate::server::prefetch::Prefetcher;
 use crate::server::progress::HeapScanProgress;
 use crate::server::reader::{HeapReader, Method};
 use crate::server::relation::HeapRelation;
-use crate::server::visibility_map::PinnedMap;
 use crate::settings::ReadMode;
-use crate::skipping::{BlocksToScan, Ranges, SkipCounts, Threshold};
+use crate::skipping::{BlocksToScan, SkipCounts, Threshold};
 
 /// How to scan.
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +71,11 @@ pub struct ScanResult {
 pub fn scan(relation: &HeapRelation, options: ScanOptions) -> Result<ScanResult, UserError> {
     let started = Instant::now();
     let meter = Meter::start();
-    let cutoffs = Cutoffs::of(relation);
-    let rel_pages = relation.pages();
+    let limits = Limits::of(relation);
+    let Limits { cutoffs, rel_pages } = limits;
     let progress = HeapScanProgress::start(relation.oid(), rel_pages);
 
-    let ranges = Ranges::new(PinnedMap::new(relation), rel_pages, cutoffs.aggressive);
-    let blocks = BlocksToScan::new(ranges, options.threshold);
+    let blocks = BlocksToScan::new(limits.ranges(relation, 0), options.threshold);
     let hints = Prefetcher::new(relation);
     let ahead = Lookahead::new(blocks, hints, options.read_ahead);
     let method = match options.read_mode {

@@ -199,7 +199,7 @@ mod tests {
 
     fn open(table: &str) -> HeapRelation {
         let query = format!("SELECT '{table}'::regclass::oid");
-        HeapRelation::open(Spi::get_one::<pg_sys::Oid>(&query).unwrap().unwrap(), "").unwrap()
+        HeapRelation::open(Spi::get_one::<pg_sys::Oid>(&query).unwrap().unwrap()).unwrap()
     }
 
     #[pg_test]

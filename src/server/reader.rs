@@ -16,7 +16,8 @@ use super::relation::HeapRelation;
 use super::settings::with_setting;
 
 const INVALID_BLOCK: pg_sys::BlockNumber = pg_sys::InvalidBlockNumber;
-const INVALID_BUFFER: pg_sys::Buffer = pg_sys::InvalidBuffer as pg_sys::Buffer;
+/// No buffer.
+pub(super) const INVALID_BUFFER: pg_sys::Buffer = pg_sys::InvalidBuffer as pg_sys::Buffer;
 
 /// How to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

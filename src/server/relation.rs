@@ -18,26 +18,40 @@ pub struct HeapRelation {
     relation: pg_sys::Relation,
 }
 
+/// Why a relation cannot be read.
+#[derive(Debug)]
+pub struct OpenError {
+    /// What to tell the user.
+    pub error: UserError,
+    /// Where it is a partitioned table, whose partitions can be read: its name as
+    /// SQL writes it. The error has no hint then.
+    pub partitions_of: Option<String>,
+}
+
+impl From<UserError> for OpenError {
+    fn from(error: UserError) -> Self {
+        OpenError { error, partitions_of: None }
+    }
+}
+
 impl HeapRelation {
-    /// Opens `oid` for reading. `call` is how the function that was called is
-    /// written in SQL with `$` for the relation, for the hint that says how to
-    /// apply it to partitions.
+    /// Opens `oid` for reading.
     ///
     /// # Errors
     ///
     /// 42P01 where there is no such relation, 42501 without MAINTAIN on it or
     /// the privileges of pg_stat_scan_tables, 42809 for what is no table, and
     /// 0A000 for what cannot be read from here.
-    pub fn open(oid: pg_sys::Oid, call: &str) -> Result<Self, UserError> {
+    pub fn open(oid: pg_sys::Oid) -> Result<Self, OpenError> {
         let name = relation_name(oid).ok_or_else(|| does_not_exist(oid))?;
         check_privilege(oid, &name)?;
         // SAFETY: any OID may be asked for; the result is checked below.
         let relation = unsafe { pg_sys::try_relation_open(oid, pg_sys::AccessShareLock as i32) };
         if relation.is_null() {
-            return Err(does_not_exist(oid));
+            return Err(does_not_exist(oid).into());
         }
         let opened = HeapRelation { relation };
-        opened.check_readable(call)?;
+        opened.check_readable()?;
         Ok(opened)
     }
 
@@ -96,22 +110,23 @@ impl HeapRelation {
         (self.form().relfrozenxid, self.form().relminmxid)
     }
 
-    fn check_readable(&self, call: &str) -> Result<(), UserError> {
+    fn check_readable(&self) -> Result<(), OpenError> {
         // SAFETY: the relation is open.
         let is_ours = unsafe { (*self.relation).rd_islocaltemp };
         if self.is_temporary() && !is_ours {
-            return Err(not_supported("cannot access temporary tables of other sessions"));
+            return Err(not_supported("cannot access temporary tables of other sessions").into());
         }
         let kind = self.form().relkind as u8;
         if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW, pg_sys::RELKIND_TOASTVALUE].contains(&kind) {
-            return Err(self.wrong_kind(kind, call));
+            return Err(self.wrong_kind(kind));
         }
         self.check_access_method()?;
         // SAFETY: reads a flag of this process.
         let in_recovery = unsafe { pg_sys::RecoveryInProgress() };
         if in_recovery && self.form().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED {
-            return Err(not_supported("cannot access temporary or unlogged relations during recovery")
-                .detail(format!("Table \"{}\" is unlogged, so a standby has no data of it.", self.name())));
+            let error = not_supported("cannot access temporary or unlogged relations during recovery");
+            let detail = format!("Table \"{}\" is unlogged, so a standby has no data of it.", self.name());
+            return Err(error.detail(detail).into());
         }
         Ok(())
     }
@@ -130,30 +145,32 @@ impl HeapRelation {
             .detail(format!("Table \"{}\" is stored by the access method \"{method}\".", self.name())))
     }
 
-    fn wrong_kind(&self, kind: u8, call: &str) -> UserError {
+    fn wrong_kind(&self, kind: u8) -> OpenError {
         let (plural, hint) = match kind {
-            pg_sys::RELKIND_PARTITIONED_TABLE => {
-                let root = self.qualified_name().replace('\'', "''");
-                let call = call.replace('$', "p.relid");
-                let query =
-                    format!("SELECT p.relid, s.* FROM pg_partition_tree('{root}') AS p, LATERAL {call} AS s");
-                ("partitioned tables", format!("Its partitions hold the data: {query} WHERE p.isleaf."))
+            pg_sys::RELKIND_PARTITIONED_TABLE => ("partitioned tables", None),
+            pg_sys::RELKIND_INDEX => ("indexes", Some(self.hint_for_index())),
+            pg_sys::RELKIND_PARTITIONED_INDEX => ("partitioned indexes", Some(self.hint_for_index())),
+            pg_sys::RELKIND_SEQUENCE => {
+                ("sequences", Some("A sequence is never vacuumed; name a table.".into()))
             }
-            pg_sys::RELKIND_INDEX => ("indexes", self.hint_for_index()),
-            pg_sys::RELKIND_PARTITIONED_INDEX => ("partitioned indexes", self.hint_for_index()),
-            pg_sys::RELKIND_SEQUENCE => ("sequences", "A sequence is never vacuumed; name a table.".into()),
-            pg_sys::RELKIND_VIEW => ("views", "A view stores no rows; name the tables it reads.".into()),
+            pg_sys::RELKIND_VIEW => {
+                ("views", Some("A view stores no rows; name the tables it reads.".into()))
+            }
             pg_sys::RELKIND_FOREIGN_TABLE => {
-                ("foreign tables", "Its rows are stored elsewhere; ask the server that stores them.".into())
+                let hint = "Its rows are stored elsewhere; ask the server that stores them.";
+                ("foreign tables", Some(hint.into()))
             }
-            _ => ("composite types", "A composite type stores no rows; name a table.".into()),
+            _ => ("composite types", Some("A composite type stores no rows; name a table.".into())),
         };
-        UserError::new(
+        let error = UserError::new(
             PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
             format!("relation \"{}\" is of wrong relation kind", self.name()),
         )
-        .detail(format!("This operation is not supported for {plural}."))
-        .hint(hint)
+        .detail(format!("This operation is not supported for {plural}."));
+        match hint {
+            Some(hint) => OpenError { error: error.hint(hint), partitions_of: None },
+            None => OpenError { error, partitions_of: Some(self.qualified_name()) },
+        }
     }
 
     fn hint_for_index(&self) -> String {

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::interrupts::check_for_interrupts;
 use super::let_go;
 use super::page::HEADER;
-use super::reader::page_of;
+use super::reader::{INVALID_BUFFER, page_of};
 use super::relation::HeapRelation;
 
 /// Heap pages that one word of the map describes, two bits each.
@@ -38,7 +38,7 @@ impl<'rel> PinnedMap<'rel> {
     pub fn new(relation: &'rel HeapRelation) -> Self {
         PinnedMap {
             relation,
-            buffer: pg_sys::InvalidBuffer as pg_sys::Buffer,
+            buffer: INVALID_BUFFER,
             words: std::ptr::null(),
             first_word: 0,
             pinned_words: 0,
@@ -58,7 +58,7 @@ impl<'rel> PinnedMap<'rel> {
         unsafe {
             pg_sys::visibilitymap_get_status(self.relation.as_ptr(), heap_block, &mut self.buffer);
             self.words = match self.buffer {
-                0 => std::ptr::null(),
+                INVALID_BUFFER => std::ptr::null(),
                 buffer => page_of(buffer).add(HEADER).cast(),
             };
         }
@@ -84,7 +84,7 @@ impl<'rel> PinnedMap<'rel> {
 
 impl Drop for PinnedMap<'_> {
     fn drop(&mut self) {
-        if self.buffer != pg_sys::InvalidBuffer as pg_sys::Buffer {
+        if self.buffer != INVALID_BUFFER {
             // SAFETY: the pin is ours and is released only here.
             let_go(|| unsafe { pg_sys::ReleaseBuffer(self.buffer) });
         }
@@ -110,12 +110,12 @@ mod tests {
         ))
         .unwrap();
         let oid = Spi::get_one::<pg_sys::Oid>("SELECT 'wide'::regclass::oid").unwrap().unwrap();
-        let relation = HeapRelation::open(oid, "").unwrap();
+        let relation = HeapRelation::open(oid).unwrap();
         assert_eq!(relation.pages(), PAGES);
         set_bits(&relation);
 
         let mut map = PinnedMap::new(&relation);
-        let mut server_buffer = pg_sys::InvalidBuffer as pg_sys::Buffer;
+        let mut server_buffer = INVALID_BUFFER;
         for block in 0..PAGES {
             let word = map.word(block / PAGES_PER_WORD);
             let ours = (word >> (2 * (block % PAGES_PER_WORD)) & 3) as u8;
@@ -142,7 +142,7 @@ mod tests {
     /// Writes the bits as VACUUM would: a vacuum itself cannot run in a test's
     /// transaction.
     fn set_bits(relation: &HeapRelation) {
-        let mut map_buffer = pg_sys::InvalidBuffer as pg_sys::Buffer;
+        let mut map_buffer = INVALID_BUFFER;
         // SAFETY: the page is pinned and locked while its flag and its bits are
         // set; the table is of this transaction, so nobody else reads them.
         unsafe {

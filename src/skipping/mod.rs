@@ -34,9 +34,14 @@ mod sweep;
 pub use blocks::{BlocksToScan, SkipCounts};
 pub use gaps::{Gap, gaps};
 pub use map::{PAGES_PER_WORD, VisibilityMap};
-pub use picture::{Picture, Shade};
+pub use picture::Picture;
 pub use ranges::{Action, Kind, Range, Ranges, Reason, Threshold};
 pub use sweep::{Plan, sweep};
+
+/// `part` of `whole` in per cent; 0 where there is nothing.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
 
 #[cfg(test)]
 mod oracle;

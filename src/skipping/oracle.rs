@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::picture::Shade;
 use super::*;
 
 /// A map in a vector, two flags a page.

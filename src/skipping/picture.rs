@@ -1,7 +1,9 @@
 //! A picture of a relation: cells in block order, each shaded by the share of
-//! its blocks that would be read.
+//! its blocks that would be read. In plain ASCII, since a database may have any
+//! encoding.
 
 use super::map::VisibilityMap;
+use super::percent;
 use super::ranges::{Ranges, Threshold};
 
 /// How much of a cell is read. Only a cell of which nothing is read is
@@ -25,6 +27,7 @@ pub enum Shade {
 /// The cells of a relation; none where it has no blocks.
 pub struct Picture {
     rel_pages: u32,
+    threshold: Threshold,
     scanned: Vec<u32>,
 }
 
@@ -34,7 +37,7 @@ impl Picture {
     pub fn paint<M: VisibilityMap>(ranges: Ranges<M>, threshold: Threshold, cells: u32) -> Picture {
         let rel_pages = ranges.rel_pages();
         let cells = cells.clamp(1, rel_pages.max(1)).min(rel_pages);
-        let mut picture = Picture { rel_pages, scanned: vec![0; cells as usize] };
+        let mut picture = Picture { rel_pages, threshold, scanned: vec![0; cells as usize] };
         for range in ranges.filter(|range| !range.is_skipped(threshold)) {
             picture.add(u64::from(range.first_block), u64::from(range.first_block) + u64::from(range.pages));
         }
@@ -58,11 +61,6 @@ impl Picture {
     fn cell_of(&self, block: u64) -> usize {
         let (cells, pages) = (self.scanned.len() as u64, u64::from(self.rel_pages));
         (((block + 1) * cells - 1) / pages) as usize
-    }
-
-    /// How many blocks the relation has.
-    pub fn rel_pages(&self) -> u32 {
-        self.rel_pages
     }
 
     /// How many cells there are.
@@ -92,6 +90,44 @@ impl Picture {
             some if 4 * some <= pages => Shade::Quarter,
             some if 2 * some <= pages => Shade::Half,
             _ => Shade::Most,
+        }
+    }
+
+    /// The lines of the picture of the relation `name`, `width` cells a row: what
+    /// it shows, its rows, each with the number of its first block, and what the
+    /// characters mean.
+    pub fn draw(&self, name: &str, width: usize) -> Vec<String> {
+        let (cells, pages) = (self.cells(), u64::from(self.rel_pages));
+        let scanned: u64 = (0..cells).map(|cell| self.scanned_pages(cell)).sum();
+        let mut lines = vec![format!(
+            "{name}: threshold {} reads {scanned} of {pages} pages ({:.1} %)",
+            self.threshold.blocks(),
+            percent(scanned, pages)
+        )];
+        let digits = pages.to_string().len();
+        for first in (0..cells).step_by(width) {
+            let row: String =
+                (first..cells.min(first + width)).map(|cell| self.shade(cell).character()).collect();
+            lines.push(format!("{:>digits$} |{row:<width$}|", self.first_block(first)));
+        }
+        if cells > 0 {
+            let share = pages as f64 / cells as f64;
+            lines.push(format!("A character is {share:.1} pages; the number is a row's first block."));
+            lines.push("Read: ' ' none  '.' up to 10 %  ':' 25 %  '+' 50 %  '*' more  '#' all".into());
+        }
+        lines
+    }
+}
+
+impl Shade {
+    fn character(self) -> char {
+        match self {
+            Shade::Nothing => ' ',
+            Shade::Tenth => '.',
+            Shade::Quarter => ':',
+            Shade::Half => '+',
+            Shade::Most => '*',
+            Shade::All => '#',
         }
     }
 }

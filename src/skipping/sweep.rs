@@ -5,6 +5,7 @@
 //! over these intervals answer for all of them.
 
 use super::map::VisibilityMap;
+use super::percent;
 use super::ranges::{Kind, Ranges, Threshold};
 
 /// What a vacuum with one threshold would do.
@@ -25,6 +26,18 @@ pub struct Plan {
     pub read_runs: u64,
     /// It would skip a block that is all-visible but not all-frozen.
     pub skipped_all_visible: bool,
+}
+
+impl Plan {
+    /// Blocks of the relation.
+    pub fn rel_pages(&self) -> u64 {
+        self.scanned_pages + self.skipped_pages
+    }
+
+    /// The share of the blocks that it would read, in per cent.
+    pub fn scanned_percent(&self) -> f64 {
+        percent(self.scanned_pages, self.rel_pages())
+    }
 }
 
 /// Skippable ranges, added up.
