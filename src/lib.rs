@@ -14,10 +14,12 @@
 #![deny(unsafe_code)]
 
 mod functions;
+mod reading;
 mod scan;
 mod server;
 mod settings;
 pub mod skipping;
+mod vacuum;
 
 use pgrx::prelude::*;
 

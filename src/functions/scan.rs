@@ -3,6 +3,7 @@
 use pgrx::prelude::*;
 
 use super::arguments;
+use crate::reading::ReadOptions;
 use crate::scan::{ScanOptions, ScanResult, scan};
 use crate::server::error::OrRaise;
 use crate::server::regclass::Regclass;
@@ -45,15 +46,17 @@ fn vacuum_skip_scan(
     };
     let options = ScanOptions {
         threshold: arguments::threshold(threshold).or_raise(),
-        read_mode: arguments::read_mode(read_mode).or_raise(),
-        read_ahead: settings::read_ahead(),
+        reading: ReadOptions {
+            mode: arguments::read_mode(read_mode).or_raise(),
+            ahead: settings::read_ahead(),
+        },
     };
     let relation = arguments::relation(rel, "vacuum_skip_scan").or_raise();
     let ScanResult { aggressive, rel_pages, skips, pages, buffers, elapsed_ms } =
         scan(&relation, options).or_raise();
     TableIterator::once((
         options.threshold.blocks() as i32,
-        options.read_mode.name().to_string(),
+        options.reading.mode.name().to_string(),
         aggressive,
         rel_pages.into(),
         skips.scanned_pages as i64,

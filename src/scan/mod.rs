@@ -6,7 +6,7 @@
 //!    added later are not read, as in VACUUM.
 //! 2. Which block comes next is decided by the rule of [`crate::skipping`] from
 //!    the visibility map as it is when the scan gets there.
-//! 3. The kernel is told of the blocks to come ([`lookahead`]), and the blocks
+//! 3. The kernel is told of the blocks to come ([`crate::reading`]), and the blocks
 //!    are read through a ring of shared buffers.
 //! 4. What VACUUM would find on each page is counted under a share lock.
 //!    Nothing is pruned, frozen, or marked in the map.
@@ -14,24 +14,21 @@
 //! Left out beside the writes: eager scanning (see [`crate::skipping`]) and the
 //! cost-based delay, since this is a query and not maintenance.
 
-mod lookahead;
 mod ranges;
 
 use std::time::Instant;
 
-use lookahead::Lookahead;
 use ranges::Limits;
 pub use ranges::{RangeBatches, ranges};
 
+use crate::reading::{ReadOptions, reader};
 use crate::server::buffer_usage::{BufferUsage, Meter};
 use crate::server::error::UserError;
 use crate::server::interrupts::check_for_interrupts;
 use crate::server::page::{PageCounts, count_page};
-use crate::server::prefetch::Prefetcher;
 use crate::server::progress::HeapScanProgress;
-use crate::server::reader::{HeapReader, Method};
+use crate::server::reader::Strategy;
 use crate::server::relation::HeapRelation;
-use crate::settings::ReadMode;
 use crate::skipping::{BlocksToScan, SkipCounts, Threshold};
 
 /// How to scan.
@@ -40,9 +37,7 @@ pub struct ScanOptions {
     /// From how many consecutive skippable pages on they are skipped.
     pub threshold: Threshold,
     /// How pages are read.
-    pub read_mode: ReadMode,
-    /// How many blocks ahead the kernel is told what will be read.
-    pub read_ahead: usize,
+    pub reading: ReadOptions,
 }
 
 /// What a scan read and found.
@@ -76,21 +71,15 @@ pub fn scan(relation: &HeapRelation, options: ScanOptions) -> Result<ScanResult,
     let progress = HeapScanProgress::start(relation.oid(), rel_pages);
 
     let blocks = BlocksToScan::new(limits.ranges(relation, 0), options.threshold);
-    let hints = Prefetcher::new(relation);
-    let ahead = Lookahead::new(blocks, hints, options.read_ahead);
-    let method = match options.read_mode {
-        ReadMode::Sync => Method::Sync,
-        ReadMode::Stream if ahead.gives_hints() => Method::HintedStream,
-        ReadMode::Stream => Method::Stream,
-    };
-    let mut reader = HeapReader::new(relation, method, ahead);
+    let strategy = Strategy::new();
+    let mut reader = reader(relation, &strategy, options.reading, blocks);
 
     let mut pages = PageCounts::default();
     loop {
         check_for_interrupts();
-        let Some(buffer) = reader.next_buffer() else { break };
-        progress.reached(buffer.block());
-        let found = count_page(buffer, relation, cutoffs.oldest_xmin)?;
+        let Some((buffer, block)) = reader.next_buffer() else { break };
+        progress.reached(block);
+        let found = count_page(buffer, block, relation, cutoffs.oldest_xmin)?;
         pages.add(&found);
         if found.dead_items > 0 {
             progress.found_dead_items(pages.dead_items);

@@ -3,17 +3,7 @@
 use crate::server::cutoffs::Cutoffs;
 use crate::server::relation::HeapRelation;
 use crate::server::visibility_map::PinnedMap;
-use crate::skipping::{PAGES_PER_WORD, Range, Ranges, VisibilityMap};
-
-// The server's words are the rule's words.
-const _: () = assert!(PAGES_PER_WORD == u64::BITS / 2);
-
-impl VisibilityMap for PinnedMap<'_> {
-    #[inline]
-    fn word(&mut self, index: u32) -> u64 {
-        PinnedMap::word(self, index)
-    }
-}
+use crate::skipping::{Range, Ranges};
 
 /// What a plain VACUUM fixes when it begins.
 #[derive(Clone, Copy, Debug)]

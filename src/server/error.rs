@@ -1,6 +1,12 @@
 //! Errors for the user, in the form of PostgreSQL's error style guide.
 
-use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys::panic::ErrorReport};
+use std::ffi::{CString, c_int};
+use std::panic::Location;
+use std::ptr;
+
+use pgrx::{PgLogLevel, PgSqlErrorCode};
+
+use super::boundary::guarded;
 
 /// An error that names the thing and says what to do: a primary message
 /// (lower case, no full stop), and detail and hint as sentences.
@@ -31,27 +37,81 @@ impl UserError {
     }
 
     /// Raises it as an ERROR, which ends the current statement.
+    #[track_caller]
     pub fn raise(self) -> ! {
-        let mut report = ErrorReport::new(self.code, self.message, "vacuum_skip");
-        if let Some(detail) = self.detail {
-            report = report.set_detail(detail);
-        }
-        if let Some(hint) = self.hint {
-            report = report.set_hint(hint);
-        }
-        report.report(PgLogLevel::ERROR);
+        self.report_at(PgLogLevel::ERROR);
         unreachable!("a report at level ERROR does not return")
+    }
+
+    /// Reports it as a WARNING.
+    #[track_caller]
+    pub fn warn(self) {
+        self.report_at(PgLogLevel::WARNING);
+    }
+
+    /// By the server's own functions, so that whoever adds CONTEXT lines is asked.
+    #[track_caller]
+    fn report_at(self, level: PgLogLevel) {
+        let text = |text: String| CString::new(text.replace('\0', "")).unwrap_or_default();
+        let message = text(self.message);
+        let (detail, hint) = (self.detail.map(text), self.hint.map(text));
+        let code = self.code as c_int;
+        let place = Location::caller();
+        let file = text(place.file().to_owned());
+        let (detail, hint) = (detail.as_deref(), hint.as_deref());
+        // SAFETY: the server copies the texts. Nothing made in the closure needs
+        // dropping; what is borrowed is dropped by unwinding.
+        unsafe {
+            guarded(|| {
+                if raw::errstart(level as c_int, ptr::null()) {
+                    raw::errcode(code);
+                    raw::errmsg_internal(c"%s".as_ptr(), message.as_ptr());
+                    if let Some(detail) = detail {
+                        raw::errdetail_internal(c"%s".as_ptr(), detail.as_ptr());
+                    }
+                    if let Some(hint) = hint {
+                        raw::errhint_internal(c"%s".as_ptr(), hint.as_ptr());
+                    }
+                    raw::errfinish(file.as_ptr(), place.line() as c_int, c"vacuum_skip".as_ptr());
+                }
+            });
+        }
+    }
+}
+
+/// Reports what goes on, to the client or to the log as `level` says.
+#[track_caller]
+pub fn report(level: PgLogLevel, message: String) {
+    UserError::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message).report_at(level);
+}
+
+/// The functions behind the server's macro ereport (elog.c).
+mod raw {
+    use std::ffi::{c_char, c_int};
+
+    unsafe extern "C-unwind" {
+        pub fn errstart(level: c_int, domain: *const c_char) -> bool;
+        pub fn errcode(code: c_int) -> c_int;
+        pub fn errmsg_internal(format: *const c_char, ...) -> c_int;
+        pub fn errdetail_internal(format: *const c_char, ...) -> c_int;
+        pub fn errhint_internal(format: *const c_char, ...) -> c_int;
+        pub fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
     }
 }
 
 /// Takes the value out, or raises the error.
 pub trait OrRaise<T> {
     /// The value; raises the error where there is none.
+    #[track_caller]
     fn or_raise(self) -> T;
 }
 
 impl<T> OrRaise<T> for Result<T, UserError> {
+    #[track_caller]
     fn or_raise(self) -> T {
-        self.unwrap_or_else(|error| error.raise())
+        match self {
+            Ok(value) => value,
+            Err(error) => error.raise(),
+        }
     }
 }

@@ -19,6 +19,7 @@
 #![allow(unsafe_code)]
 
 pub mod alias;
+mod boundary;
 pub mod buffer_usage;
 pub mod cutoffs;
 pub mod error;
@@ -30,6 +31,7 @@ pub mod reader;
 pub mod regclass;
 pub mod relation;
 pub mod settings;
+pub mod vacuum;
 pub mod visibility_map;
 
 /// Runs `release` unless a panic is unwinding: what a guard does when dropped.

@@ -70,7 +70,7 @@ mod raw {
     }
 }
 
-/// Counts what is on the page in `buffer`, and releases it.
+/// Counts what is on the page in `buffer`, that of `block`, and releases it.
 ///
 /// # Errors
 ///
@@ -78,10 +78,10 @@ mod raw {
 /// which the server's own check of page headers does not see.
 pub fn count_page(
     buffer: PinnedBuffer,
+    block: u32,
     relation: &HeapRelation,
     oldest_xmin: pg_sys::TransactionId,
 ) -> Result<PageCounts, UserError> {
-    let block = buffer.block();
     let tuple = tuple_of(relation.oid(), block);
     let raw_buffer = buffer.into_raw();
     let mut counts = PageCounts::default();
@@ -108,7 +108,7 @@ pub fn count_page(
 }
 
 /// What the tuples of a block have in common.
-fn tuple_of(table: pg_sys::Oid, block: u32) -> pg_sys::HeapTupleData {
+pub(super) fn tuple_of(table: pg_sys::Oid, block: u32) -> pg_sys::HeapTupleData {
     // SAFETY: a struct of numbers and a pointer, which may all be zero.
     let mut tuple = unsafe { MaybeUninit::<pg_sys::HeapTupleData>::zeroed().assume_init() };
     tuple.t_tableOid = table;
@@ -167,7 +167,7 @@ unsafe fn count_locked(
 }
 
 /// Whether a line pointer leads to where a tuple can be.
-fn may_hold_tuple(item: pg_sys::ItemIdData) -> bool {
+pub(super) fn may_hold_tuple(item: pg_sys::ItemIdData) -> bool {
     let (offset, length) = (item.lp_off(), item.lp_len());
     length >= size_of::<pg_sys::HeapTupleHeaderData>() as u32
         && offset + length <= pg_sys::BLCKSZ

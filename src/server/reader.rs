@@ -6,11 +6,14 @@
 //! through a ring of buffers (BAS_VACUUM) of vacuum_buffer_usage_limit, so that
 //! the scan does not displace what others keep in shared buffers.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::LazyLock;
 
 use pgrx::pg_sys;
 
+use super::boundary::{callback, guarded};
 use super::let_go;
 use super::relation::HeapRelation;
 use super::settings::with_setting;
@@ -36,12 +39,6 @@ pub enum Method {
 pub struct PinnedBuffer(pg_sys::Buffer);
 
 impl PinnedBuffer {
-    /// The number of the block.
-    pub fn block(&self) -> u32 {
-        // SAFETY: the buffer is pinned.
-        unsafe { pg_sys::BufferGetBlockNumber(self.0) }
-    }
-
     /// Hands the pin over to the caller.
     pub(super) fn into_raw(self) -> pg_sys::Buffer {
         let buffer = self.0;
@@ -73,33 +70,70 @@ pub(super) unsafe fn page_of(buffer: pg_sys::Buffer) -> *const u8 {
     }
 }
 
-/// The ring of buffers that a vacuum reads through.
-struct Ring(pg_sys::BufferAccessStrategy);
+/// The ring of buffers that a vacuum reads through (BAS_VACUUM); null for none.
+pub struct Strategy {
+    ring: Cell<pg_sys::BufferAccessStrategy>,
+    own: bool,
+}
 
-impl Ring {
-    fn new() -> Self {
+impl Strategy {
+    /// One of vacuum_buffer_usage_limit.
+    pub fn new() -> Self {
         // SAFETY: a size of 0 means no ring, for which the server returns null.
-        Ring(unsafe {
+        let ring = unsafe {
             pg_sys::GetAccessStrategyWithSize(
                 pg_sys::BufferAccessStrategyType::BAS_VACUUM,
                 pg_sys::VacuumBufferUsageLimit,
             )
-        })
+        };
+        Strategy { ring: Cell::new(ring), own: true }
+    }
+
+    /// One that belongs to the server.
+    ///
+    /// # Safety
+    ///
+    /// It must be null or outlive the result.
+    pub(super) unsafe fn lent(ring: pg_sys::BufferAccessStrategy) -> Self {
+        Strategy { ring: Cell::new(ring), own: false }
+    }
+
+    pub(super) fn as_ptr(&self) -> pg_sys::BufferAccessStrategy {
+        self.ring.get()
+    }
+
+    /// Lets what is read from now on use all of shared buffers. A stream that is open
+    /// goes on with the ring: see [`HeapReader::give_up_strategy`].
+    pub fn give_up(&self) {
+        self.ring.set(ptr::null_mut());
     }
 }
 
-impl Drop for Ring {
+impl Drop for Strategy {
     fn drop(&mut self) {
-        // SAFETY: made by `new` and freed only here; null is allowed.
-        let_go(|| unsafe { pg_sys::FreeAccessStrategy(self.0) });
+        if self.own {
+            // SAFETY: made by `new` and freed only here; null is allowed.
+            let_go(|| unsafe { pg_sys::FreeAccessStrategy(self.as_ptr()) });
+        }
+    }
+}
+
+/// What is known of a block that is to be read.
+pub trait Block: Copy {
+    /// Its number.
+    fn number(&self) -> u32;
+}
+
+impl Block for u32 {
+    fn number(&self) -> u32 {
+        *self
     }
 }
 
 /// Reads the blocks that an iterator asks for, in its order.
 pub struct HeapReader<'rel, B> {
-    // Dropped in this order: a stream uses the ring.
     source: Source<B>,
-    ring: Ring,
+    strategy: &'rel Strategy,
     relation: &'rel HeapRelation,
 }
 
@@ -109,39 +143,49 @@ enum Source<B> {
     Sync(B),
 }
 
-impl<'rel, B: Iterator<Item = u32> + 'rel> HeapReader<'rel, B> {
+impl<'rel, B: Iterator<Item: Block> + 'rel> HeapReader<'rel, B> {
     /// A reader of `blocks` of `relation`. A stream asks the iterator
     /// ahead of the block that is returned next.
-    pub fn new(relation: &'rel HeapRelation, method: Method, blocks: B) -> Self {
-        let ring = Ring::new();
+    pub fn new(relation: &'rel HeapRelation, strategy: &'rel Strategy, method: Method, blocks: B) -> Self {
         let source = match method {
             Method::Sync => Source::Sync(blocks),
-            Method::Stream => Source::Stream(Stream::begin(relation, &ring, blocks)),
+            Method::Stream => Source::Stream(Stream::begin(relation, strategy, blocks)),
             Method::HintedStream => {
-                Source::Stream(without_reads_in_flight(|| Stream::begin(relation, &ring, blocks)))
+                Source::Stream(without_reads_in_flight(|| Stream::begin(relation, strategy, blocks)))
             }
         };
-        HeapReader { source, ring, relation }
+        HeapReader { source, strategy, relation }
     }
 
-    /// The next block, pinned; None at the end.
-    pub fn next_buffer(&mut self) -> Option<PinnedBuffer> {
+    /// The next block, pinned, and what is known of it; None at the end.
+    pub fn next_buffer(&mut self) -> Option<(PinnedBuffer, B::Item)> {
         match &mut self.source {
             Source::Stream(stream) => stream.next_buffer(),
             Source::Sync(blocks) => {
                 let block = blocks.next()?;
+                let (number, mode) = (block.number(), pg_sys::ReadBufferMode::RBM_NORMAL);
                 // SAFETY: the relation is open; the result is a pin.
                 let buffer = unsafe {
-                    pg_sys::ReadBufferExtended(
-                        self.relation.as_ptr(),
-                        pg_sys::ForkNumber::MAIN_FORKNUM,
-                        block,
-                        pg_sys::ReadBufferMode::RBM_NORMAL,
-                        self.ring.0,
-                    )
+                    guarded(|| {
+                        raw::ReadBufferExtended(
+                            self.relation.as_ptr(),
+                            pg_sys::ForkNumber::MAIN_FORKNUM,
+                            number,
+                            mode,
+                            self.strategy.as_ptr(),
+                        )
+                    })
                 };
-                Some(PinnedBuffer(buffer))
+                Some((PinnedBuffer(buffer), block))
             }
+        }
+    }
+
+    /// Goes on with all of shared buffers.
+    pub fn give_up_strategy(&mut self) {
+        self.strategy.give_up();
+        if let Source::Stream(stream) = &mut self.source {
+            stream.give_up_strategy();
         }
     }
 
@@ -171,37 +215,52 @@ struct Stream<B> {
     blocks: *mut B,
 }
 
-impl<B: Iterator<Item = u32>> Stream<B> {
-    fn begin(relation: &HeapRelation, ring: &Ring, blocks: B) -> Self {
+impl<B: Iterator<Item: Block>> Stream<B> {
+    fn begin(relation: &HeapRelation, strategy: &Strategy, blocks: B) -> Self {
         let blocks = Box::into_raw(Box::new(blocks));
-        // SAFETY: relation and ring outlive the stream, see the order of the
-        // fields of HeapReader; `next_block` knows the type behind the pointer,
-        // which is valid as long as the stream.
+        // SAFETY: relation and strategy outlive the stream, see HeapReader;
+        // `next_block` knows the type behind the pointer, which is valid as long as
+        // the stream, and the size of what it writes for each buffer.
         let stream = unsafe {
-            pg_sys::read_stream_begin_relation(
-                pg_sys::READ_STREAM_MAINTENANCE as i32,
-                ring.0,
-                relation.as_ptr(),
-                pg_sys::ForkNumber::MAIN_FORKNUM,
-                Some(next_block::<B>),
-                blocks.cast(),
-                0,
-            )
+            guarded(|| {
+                raw::read_stream_begin_relation(
+                    pg_sys::READ_STREAM_MAINTENANCE as i32,
+                    strategy.as_ptr(),
+                    relation.as_ptr(),
+                    pg_sys::ForkNumber::MAIN_FORKNUM,
+                    next_block::<B>,
+                    blocks.cast(),
+                    size_of::<B::Item>(),
+                )
+            })
         };
         Stream { stream, blocks }
     }
 
-    fn next_buffer(&mut self) -> Option<PinnedBuffer> {
-        // SAFETY: the stream is open; no data for each buffer was asked for.
-        let buffer = unsafe { pg_sys::read_stream_next_buffer(self.stream, ptr::null_mut()) };
-        (buffer != INVALID_BUFFER).then(|| PinnedBuffer(buffer))
+    fn next_buffer(&mut self) -> Option<(PinnedBuffer, B::Item)> {
+        let mut block: *mut c_void = ptr::null_mut();
+        // SAFETY: the stream is open.
+        let buffer = unsafe { guarded(|| raw::read_stream_next_buffer(self.stream, &mut block)) };
+        if buffer == INVALID_BUFFER {
+            return None;
+        }
+        // SAFETY: `next_block` wrote it for this buffer. The server does not align it.
+        let block = unsafe { block.cast::<B::Item>().read_unaligned() };
+        Some((PinnedBuffer(buffer), block))
+    }
+
+    fn give_up_strategy(&mut self) {
+        if let Some(clear) = *CLEAR_STRATEGY {
+            // SAFETY: the stream is open.
+            unsafe { guarded(|| clear(self.stream)) };
+        }
     }
 
     fn finish(self) -> B {
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: each is done once, here or when dropped; the stream first.
         unsafe {
-            pg_sys::read_stream_end(this.stream);
+            guarded(|| raw::read_stream_end(this.stream));
             *Box::from_raw(this.blocks)
         }
     }
@@ -210,29 +269,80 @@ impl<B: Iterator<Item = u32>> Stream<B> {
 impl<B> Drop for Stream<B> {
     fn drop(&mut self) {
         // SAFETY: as in `finish`. After an error the server asks no more.
-        let_go(|| unsafe { pg_sys::read_stream_end(self.stream) });
+        let_go(|| unsafe { guarded(|| raw::read_stream_end(self.stream)) });
         // SAFETY: likewise.
         drop(unsafe { Box::from_raw(self.blocks) });
     }
 }
+
+/// The server's `read_stream_clear_strategy`. The first minor versions of PostgreSQL
+/// 18 do not have it, and their own vacuums go on with the ring then.
+static CLEAR_STRATEGY: LazyLock<Option<ClearStrategy>> = LazyLock::new(|| {
+    // SAFETY: the function of that name has this type.
+    unsafe {
+        let function = libc::dlsym(libc::RTLD_DEFAULT, c"read_stream_clear_strategy".as_ptr());
+        (!function.is_null()).then(|| std::mem::transmute::<*mut c_void, ClearStrategy>(function))
+    }
+});
+
+type ClearStrategy = unsafe extern "C-unwind" fn(*mut pg_sys::ReadStream);
 
 /// The read stream's callback: the next block to read.
 ///
 /// # Safety
 ///
 /// To be called by the server, with the pointer that [`Stream::begin`] gave it.
-unsafe extern "C-unwind" fn next_block<B: Iterator<Item = u32>>(
+unsafe extern "C-unwind" fn next_block<B: Iterator<Item: Block>>(
     _stream: *mut pg_sys::ReadStream,
     blocks: *mut c_void,
-    _per_buffer_data: *mut c_void,
+    known: *mut c_void,
 ) -> pg_sys::BlockNumber {
     // SAFETY: the pointer is to a B that nothing else uses while the stream is
-    // open; the guard turns a panic into an ERROR of the server. (The attribute
-    // `pg_guard` does the same, but not for generic functions.)
+    // open; `known` has room for what is known of a block.
     unsafe {
-        pg_sys::panic::pgrx_extern_c_guard(|| {
-            let blocks = &mut *blocks.cast::<B>();
-            blocks.next().unwrap_or(INVALID_BLOCK)
+        callback(|| match (*blocks.cast::<B>()).next() {
+            Some(block) => {
+                known.cast::<B::Item>().write_unaligned(block);
+                block.number()
+            }
+            None => INVALID_BLOCK,
         })
+    }
+}
+
+/// As in [`super::page`]: without pgrx's wrapper, to be called only within
+/// [`guarded`].
+mod raw {
+    use std::ffi::{c_int, c_void};
+
+    use pgrx::pg_sys;
+
+    #[allow(clashing_extern_declarations)]
+    unsafe extern "C-unwind" {
+        pub fn ReadBufferExtended(
+            relation: pg_sys::Relation,
+            fork: pg_sys::ForkNumber::Type,
+            block: pg_sys::BlockNumber,
+            mode: pg_sys::ReadBufferMode::Type,
+            strategy: pg_sys::BufferAccessStrategy,
+        ) -> pg_sys::Buffer;
+        pub fn read_stream_begin_relation(
+            flags: c_int,
+            strategy: pg_sys::BufferAccessStrategy,
+            relation: pg_sys::Relation,
+            fork: pg_sys::ForkNumber::Type,
+            next_block: unsafe extern "C-unwind" fn(
+                *mut pg_sys::ReadStream,
+                *mut c_void,
+                *mut c_void,
+            ) -> pg_sys::BlockNumber,
+            blocks: *mut c_void,
+            size_for_each_buffer: usize,
+        ) -> *mut pg_sys::ReadStream;
+        pub fn read_stream_next_buffer(
+            stream: *mut pg_sys::ReadStream,
+            known: *mut *mut c_void,
+        ) -> pg_sys::Buffer;
+        pub fn read_stream_end(stream: *mut pg_sys::ReadStream);
     }
 }

@@ -7,11 +7,15 @@
 //! so that nobody queues for a lock on a table that is none of their business.
 
 use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::error::UserError;
 use super::let_go;
+
+/// InvalidSubTransactionId (c.h).
+const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
 /// A heap relation that is open under AccessShareLock, until dropped.
 pub struct HeapRelation {
@@ -55,6 +59,15 @@ impl HeapRelation {
         Ok(opened)
     }
 
+    /// A heap relation that the server has open and locked, and goes on to keep open.
+    ///
+    /// # Safety
+    ///
+    /// It must stay open as long as the result is used.
+    pub(super) unsafe fn lent(relation: pg_sys::Relation) -> ManuallyDrop<Self> {
+        ManuallyDrop::new(HeapRelation { relation })
+    }
+
     /// The server's own handle, valid as long as `self`.
     pub(super) fn as_ptr(&self) -> pg_sys::Relation {
         self.relation
@@ -76,6 +89,35 @@ impl HeapRelation {
         // SAFETY: relname is a name, which ends with a zero byte.
         let name = unsafe { CStr::from_ptr(self.form().relname.data.as_ptr()) };
         name.to_string_lossy().into_owned()
+    }
+
+    /// The name of its schema.
+    pub fn schema(&self) -> String {
+        // SAFETY: the result is null or a string that ends with a zero byte.
+        unsafe { owned(pg_sys::get_namespace_name(self.form().relnamespace)) }.unwrap_or_default()
+    }
+
+    /// Its rows are shared by all databases of the cluster.
+    pub fn is_shared(&self) -> bool {
+        self.form().relisshared
+    }
+
+    /// Changes of it are written to WAL (rel.h, `RelationNeedsWAL`).
+    pub(super) fn needs_wal(&self) -> bool {
+        let permanent = self.form().relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
+        // SAFETY: the relation is open; and a setting.
+        permanent
+            && unsafe {
+                pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32
+                    || (*self.relation).rd_createSubid == NO_SUBTRANSACTION
+                        && (*self.relation).rd_firstRelfilelocatorSubid == NO_SUBTRANSACTION
+            }
+    }
+
+    /// How many rows it had by pg_class when it was last vacuumed or analyzed; -1
+    /// where that is not known.
+    pub fn recorded_tuples(&self) -> f64 {
+        self.form().reltuples.into()
     }
 
     /// The schema-qualified name, quoted where SQL needs it.
@@ -193,9 +235,15 @@ impl Drop for HeapRelation {
 /// # Safety
 ///
 /// `text` must be null or end with a zero byte.
-unsafe fn owned(text: *const std::ffi::c_char) -> Option<String> {
+pub(super) unsafe fn owned(text: *const std::ffi::c_char) -> Option<String> {
     // SAFETY: as the caller promises.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+/// The name of this database.
+pub fn database_name() -> String {
+    // SAFETY: the result is null or a string that ends with a zero byte.
+    unsafe { owned(pg_sys::get_database_name(pg_sys::MyDatabaseId)) }.unwrap_or_default()
 }
 
 fn relation_name(oid: pg_sys::Oid) -> Option<String> {

@@ -16,15 +16,16 @@
 //!    skipped if it has at least as many blocks as the threshold
 //!    (`SKIP_PAGES_THRESHOLD`, 32 in the server), and read otherwise.
 //!
-//! Left out on purpose: the eager scanning of PostgreSQL 18, by which a normal
-//! vacuum reads some all-visible blocks to freeze them early. Where it starts
-//! is random and how long it goes on depends on what it manages to freeze, so
-//! no map alone can tell.
+//! Left out on purpose, except for a real VACUUM ([`VacuumBlocks`]): the eager
+//! scanning of PostgreSQL 18, by which a normal vacuum reads some all-visible
+//! blocks to freeze them early. Where it starts is random and how long it goes on
+//! depends on what it manages to freeze, so no map alone can tell.
 //!
 //! Block numbers are `u32`. A relation has at most 2^32 - 1 blocks, so a count
 //! of the blocks of one relation fits too; sums over several are `u64`.
 
 mod blocks;
+mod eager;
 mod gaps;
 mod map;
 mod picture;
@@ -32,6 +33,7 @@ mod ranges;
 mod sweep;
 
 pub use blocks::{BlocksToScan, SkipCounts};
+pub use eager::{EAGER_SCAN_REGION_SIZE, EagerScan, Skipping, VacuumBlock, VacuumBlocks};
 pub use gaps::{Gap, gaps};
 pub use map::{PAGES_PER_WORD, VisibilityMap};
 pub use picture::Picture;

@@ -10,7 +10,7 @@ use super::*;
 
 /// A map in a vector, two flags a page.
 #[derive(Clone, Debug)]
-struct Bits(Vec<(bool, bool)>);
+pub(super) struct Bits(pub(super) Vec<(bool, bool)>);
 
 impl VisibilityMap for Bits {
     fn word(&mut self, index: u32) -> u64 {
@@ -23,11 +23,11 @@ impl VisibilityMap for Bits {
 }
 
 impl Bits {
-    fn pages(&self) -> u32 {
+    pub(super) fn pages(&self) -> u32 {
         self.0.len() as u32
     }
 
-    fn ranges(&self, aggressive: bool) -> Ranges<Bits> {
+    pub(super) fn ranges(&self, aggressive: bool) -> Ranges<Bits> {
         Ranges::new(self.clone(), self.pages(), aggressive)
     }
 }
@@ -80,7 +80,7 @@ fn naive_plan(bits: &Bits, aggressive: bool, threshold: u32) -> Plan {
 
 /// Maps of up to 400 pages in runs of one kind each, so that ranges of every
 /// length, and borders of words at every place, do occur.
-fn maps() -> impl Strategy<Value = Bits> {
+pub(super) fn maps() -> impl Strategy<Value = Bits> {
     let kinds =
         prop_oneof![Just((false, false)), Just((true, false)), Just((true, true)), Just((false, true))];
     let runs = prop::collection::vec((kinds, 1usize..70), 0..12);
@@ -90,7 +90,7 @@ fn maps() -> impl Strategy<Value = Bits> {
     })
 }
 
-fn thresholds() -> impl Strategy<Value = u32> {
+pub(super) fn thresholds() -> impl Strategy<Value = u32> {
     prop_oneof![0u32..80, Just(400), Just(u32::MAX)]
 }
 

@@ -3,10 +3,19 @@
 use std::collections::VecDeque;
 
 use crate::server::prefetch::{Prefetcher, Resident};
+use crate::server::reader::Block;
 
 /// The most blocks in one hint: 256 kB, enough to make a request worth its
 /// while, few enough that the first of them is not kept waiting.
 const LONGEST_HINT: usize = 32;
+
+/// Blocks to be read, in rising order.
+pub trait Upcoming: Iterator<Item: Block> {
+    /// Whether the next one can be taken before those taken already were read.
+    fn may_run_ahead(&self) -> bool {
+        true
+    }
+}
 
 /// Who is told of blocks that will be read.
 pub trait Hints {
@@ -43,24 +52,24 @@ impl Hints for Prefetcher<'_> {
 /// Hands blocks on in their order, and gives hints about those to come.
 ///
 /// Memory: some bytes for each block of the distance.
-pub struct Lookahead<H: Hints, B> {
+pub struct Lookahead<H: Hints, B: Iterator> {
     blocks: B,
     hints: Option<H>,
     distance: usize,
     longest_hint: usize,
-    waiting: VecDeque<Waiting<H::Place>>,
+    waiting: VecDeque<Waiting<B::Item, H::Place>>,
     /// How many of the last blocks that wait form a run of adjacent ones about
     /// which no hint was given yet.
     unhinted: usize,
 }
 
 /// A block that will be handed on later.
-struct Waiting<P> {
-    block: u32,
+struct Waiting<B, P> {
+    block: B,
     place: P,
 }
 
-impl<H: Hints, B: Iterator<Item = u32>> Lookahead<H, B> {
+impl<H: Hints, B: Upcoming> Lookahead<H, B> {
     /// Keeps `distance` blocks ahead where there is somebody to be told, else
     /// none.
     pub fn new(blocks: B, hints: Option<H>, distance: usize) -> Self {
@@ -88,11 +97,15 @@ impl<H: Hints, B: Iterator<Item = u32>> Lookahead<H, B> {
     /// Takes blocks from the rule until enough wait.
     fn fill(&mut self) {
         while self.waiting.len() < self.distance {
+            if !self.waiting.is_empty() && !self.blocks.may_run_ahead() {
+                self.give_hint();
+                return;
+            }
             let Some(block) = self.blocks.next() else {
                 self.give_hint();
                 return;
             };
-            if self.waiting.back().is_some_and(|last| last.block + 1 != block) {
+            if self.waiting.back().is_some_and(|last| last.block.number() + 1 != block.number()) {
                 self.give_hint();
             }
             self.waiting.push_back(Waiting { block, place: H::Place::default() });
@@ -111,7 +124,7 @@ impl<H: Hints, B: Iterator<Item = u32>> Lookahead<H, B> {
         let run = self.waiting.len() - self.unhinted;
         let mut places = [H::Place::default(); LONGEST_HINT];
         let places = &mut places[..self.unhinted];
-        hints.hint(self.waiting[run].block, places);
+        hints.hint(self.waiting[run].block.number(), places);
         for (waiting, place) in self.waiting.range_mut(run..).zip(places) {
             waiting.place = *place;
         }
@@ -119,10 +132,10 @@ impl<H: Hints, B: Iterator<Item = u32>> Lookahead<H, B> {
     }
 }
 
-impl<H: Hints, B: Iterator<Item = u32>> Iterator for Lookahead<H, B> {
-    type Item = u32;
+impl<H: Hints, B: Upcoming> Iterator for Lookahead<H, B> {
+    type Item = B::Item;
 
-    fn next(&mut self) -> Option<u32> {
+    fn next(&mut self) -> Option<B::Item> {
         if self.hints.is_none() {
             return self.blocks.next();
         }
@@ -140,7 +153,7 @@ impl<H: Hints, B: Iterator<Item = u32>> Iterator for Lookahead<H, B> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     use proptest::prelude::*;
 
@@ -163,6 +176,32 @@ mod tests {
         fn expect_next(&self, _place: ()) {}
     }
 
+    impl Upcoming for std::iter::Copied<std::slice::Iter<'_, u32>> {}
+
+    impl Upcoming for std::ops::Range<u32> {}
+
+    /// Blocks 0, 1, …, at most `most` of which may be taken but not done with.
+    struct Hesitant<'a> {
+        next: u32,
+        done: &'a Cell<u32>,
+        most: u32,
+    }
+
+    impl Iterator for Hesitant<'_> {
+        type Item = u32;
+
+        fn next(&mut self) -> Option<u32> {
+            self.next += 1;
+            (self.next <= 1000).then_some(self.next - 1)
+        }
+    }
+
+    impl Upcoming for Hesitant<'_> {
+        fn may_run_ahead(&self) -> bool {
+            self.next - self.done.get() < self.most
+        }
+    }
+
     proptest! {
         #[test]
         fn blocks_keep_their_order_and_are_hinted_once_before(
@@ -182,6 +221,21 @@ mod tests {
             }
             prop_assert_eq!(ahead.next(), None);
             prop_assert_eq!(listener.0.take(), blocks);
+        }
+
+        #[test]
+        fn it_stops_where_it_may_not_run_ahead(most in 1u32..300, distance in 1usize..300) {
+            let (listener, done) = (Listener::default(), Cell::new(0));
+            let blocks = Hesitant { next: 0, done: &done, most };
+            let ahead = Lookahead::new(blocks, Some(&listener), distance);
+            for block in ahead {
+                prop_assert_eq!(block, done.get());
+                let told = listener.0.borrow().len() as u32;
+                prop_assert!(told > block, "block {} was handed on before its hint", block);
+                prop_assert!(told <= block + most, "{} blocks taken ahead of {}", told, block);
+                done.set(block + 1);
+            }
+            prop_assert_eq!(done.get(), 1000);
         }
 
         #[test]
