@@ -32,6 +32,16 @@ impl UserError {
 
     /// Raises it as an ERROR, which ends the current statement.
     pub fn raise(self) -> ! {
+        self.report(PgLogLevel::ERROR);
+        unreachable!("a report at level ERROR does not return")
+    }
+
+    /// Sends it as a WARNING, and goes on.
+    pub fn warn(self) {
+        self.report(PgLogLevel::WARNING);
+    }
+
+    fn report(self, level: PgLogLevel) {
         let mut report = ErrorReport::new(self.code, self.message, "vacuum_skip");
         if let Some(detail) = self.detail {
             report = report.set_detail(detail);
@@ -39,8 +49,7 @@ impl UserError {
         if let Some(hint) = self.hint {
             report = report.set_hint(hint);
         }
-        report.report(PgLogLevel::ERROR);
-        unreachable!("a report at level ERROR does not return")
+        report.report(level);
     }
 }
 

@@ -1,0 +1,54 @@
+//! Which code a VACUUM runs on: the server's own, or ours.
+//!
+//! With every setting at its default it is the server's.
+
+use super::engine;
+use super::threshold::InForce;
+use crate::server::table_am::{Answer, VacuumRequest};
+use crate::settings::{self, VacuumEngine};
+
+/// Vacuums the relation if it is ours to do.
+pub fn take(request: &VacuumRequest) -> Answer {
+    let engine = settings::vacuum_engine();
+    if engine == VacuumEngine::Never || !request.is_of_heap() {
+        return Answer::HandOver;
+    }
+    let threshold = InForce::now();
+    let anything_set = threshold.threshold != settings::DEFAULT_THRESHOLD || !settings::reading_is_default();
+    if !is_ours(engine, anything_set, request.is_wraparound()) {
+        return Answer::HandOver;
+    }
+    engine::vacuum(request, threshold);
+    Answer::Done
+}
+
+/// An autovacuum that prevents wraparound is no time for experiments: unless told
+/// `always`, it is the server's.
+fn is_ours(engine: VacuumEngine, anything_set: bool, is_wraparound: bool) -> bool {
+    match engine {
+        VacuumEngine::Never => false,
+        VacuumEngine::Auto => anything_set && !is_wraparound,
+        VacuumEngine::Always => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_takes_what_something_is_set_for_but_no_wraparound() {
+        assert!(is_ours(VacuumEngine::Auto, true, false));
+        assert!(!is_ours(VacuumEngine::Auto, false, false));
+        assert!(!is_ours(VacuumEngine::Auto, true, true));
+        assert!(!is_ours(VacuumEngine::Auto, false, true));
+    }
+
+    #[test]
+    fn always_takes_all_and_never_none() {
+        for (set, wraparound) in [(false, false), (false, true), (true, false), (true, true)] {
+            assert!(is_ours(VacuumEngine::Always, set, wraparound), "{set} {wraparound}");
+            assert!(!is_ours(VacuumEngine::Never, set, wraparound), "{set} {wraparound}");
+        }
+    }
+}
