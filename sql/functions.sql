@@ -4,6 +4,7 @@ ALTER FUNCTION vacuum_skip_scan(regclass, int, text) ROWS 1;
 ALTER FUNCTION vacuum_skip_plan(regclass, int[]) ROWS 8;
 ALTER FUNCTION vacuum_skip_map(regclass, int, int, int) ROWS 19;
 ALTER FUNCTION vacuum_skip_gaps(regclass) ROWS 16;
+ALTER FUNCTION vacuum_skip_threshold(regclass) ROWS 1;
 
 COMMENT ON FUNCTION vacuum_skip_scan(regclass, int, text) IS
 'reads a table as the first phase of VACUUM would with this threshold, without its changes; one row of what was read and found';
@@ -15,3 +16,5 @@ COMMENT ON FUNCTION vacuum_skip_map(regclass, int, int, int) IS
 'a picture of the parts of a table that VACUUM would read with this threshold';
 COMMENT ON FUNCTION vacuum_skip_gaps(regclass) IS
 'histogram of the skippable ranges of a table by length, in powers of two';
+COMMENT ON FUNCTION vacuum_skip_threshold(regclass) IS
+'the threshold in force for a VACUUM of a table in this session, and its source: command, session or default';

@@ -1,7 +1,7 @@
 //! The way in: what loading the library does to a server besides what it is for.
 //!
-//! It stores a pointer in read-only memory and stands in the way of every VACUUM.
-//! Neither may be noticed by who does not use it.
+//! It stores a pointer in read-only memory and stands in the way of every utility
+//! command. Neither may be noticed by who does not use it.
 
 use once_cell::sync::OnceCell;
 use vacuum_skip_pg_test::tables::make_striped;
@@ -62,6 +62,20 @@ fn assert_same_error(database: &str, sql: &str) -> String {
 }
 
 #[test]
+fn errors_of_commands_keep_all_their_fields() {
+    let mut session = server().new_database("fields");
+    session.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1), (1), (NULL)");
+    assert_same_error("fields", "CREATE TABLE u (id int, other nonsense)");
+    let error = assert_same_error("fields", "CREATE UNIQUE INDEX unique_id ON t (id)");
+    assert!(error.contains("constraint: Some(\"unique_id\")"), "{error}");
+    assert_same_error("fields", "ALTER TABLE t ALTER id SET NOT NULL");
+    assert_same_error("fields", "DO $$ BEGIN PERFORM 1 / 0; END $$");
+    assert_same_error("fields", "VACUUM (NONSENSE) t");
+    assert_same_error("fields", "VACUUM (FULL, PARALLEL 2) t");
+    assert_same_error("fields", "VACUUM missing");
+}
+
+#[test]
 fn errors_of_the_servers_own_vacuum_keep_all_their_fields() {
     let mut session = server().new_database("broken");
     make_striped(&mut session, "t", 100);
@@ -71,4 +85,21 @@ fn errors_of_the_servers_own_vacuum_keep_all_their_fields() {
     server().overwrite(&mut session, "t", 51, 12, &[0xff; 6]);
     let error = assert_same_error("broken", "VACUUM (DISABLE_PAGE_SKIPPING) t");
     assert!(error.contains("while scanning block 50 of relation"), "{error}");
+}
+
+#[test]
+fn other_extensions_see_the_command_as_it_was_given() {
+    for libraries in ["vacuum_skip,pg_stat_statements", "pg_stat_statements,vacuum_skip"] {
+        let preload = format!("shared_preload_libraries={libraries}");
+        let server = Server::start(&[&preload, "session_preload_libraries=", "compute_query_id=on"]);
+        let server = server.unwrap_or_else(|error| panic!("{libraries}: {error}"));
+        let mut session = server.connect("postgres");
+        session.run("CREATE EXTENSION pg_stat_statements; CREATE TABLE t ()");
+        session.run("VACUUM (SKIP_PAGES_THRESHOLD 4) t");
+        let failure = session.failure("VACUUM (SKIP_PAGES_THRESHOLD -2) t");
+        assert_eq!(failure.code, "22023", "{libraries}: {failure}");
+        let seen = session.rows("SELECT query, calls FROM pg_stat_statements WHERE query ILIKE 'vacuum%'");
+        assert_eq!(seen, ["VACUUM (SKIP_PAGES_THRESHOLD 4) t|1"], "{libraries}");
+        server.assert_well();
+    }
 }

@@ -43,12 +43,11 @@ fn vacuum_skip_scan(
     let Some(rel) = rel else {
         return TableIterator::empty();
     };
-    let options = ScanOptions {
-        threshold: arguments::threshold(threshold).or_raise(),
-        read_mode: arguments::read_mode(read_mode).or_raise(),
-        read_ahead: settings::read_ahead(),
-    };
+    let threshold = arguments::threshold(threshold).or_raise();
+    let read_mode = arguments::read_mode(read_mode).or_raise();
     let relation = arguments::relation(rel, "vacuum_skip_scan").or_raise();
+    let threshold = arguments::threshold_for(&relation, threshold);
+    let options = ScanOptions { threshold, read_mode, read_ahead: settings::read_ahead() };
     let ScanResult { aggressive, rel_pages, skips, pages, buffers, elapsed_ms } =
         scan(&relation, options).or_raise();
     TableIterator::once((

@@ -9,8 +9,8 @@
 //!   session would never answer a cancel again. Guards therefore release
 //!   nothing while a panic unwinds ([`let_go`]): the abort of the transaction,
 //!   or of the subtransaction, releases their locks, pins and references.
-//! - **Where errors of the server's own code pass through** ([`table_am`])
-//!   there is no guard of pgrx, which would keep only some
+//! - **Where errors of the server's own code pass through** ([`table_am`],
+//!   [`process_utility`]) there is no guard of pgrx, which would keep only some
 //!   of their fields, and no frame that needs one.
 //! - **No lock is held while Rust code runs** that could panic. A page is
 //!   locked, read and unlocked in one call ([`page`]).
@@ -28,6 +28,7 @@ pub mod error;
 pub mod interrupts;
 pub mod page;
 pub mod prefetch;
+pub mod process_utility;
 pub mod progress;
 pub mod reader;
 pub mod regclass;

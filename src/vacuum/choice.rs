@@ -1,9 +1,10 @@
 //! Which code a VACUUM runs on: the server's own, or ours.
 //!
-//! With every setting at its default it is the server's.
+//! With every setting at its default it is the server's. What the user gave for
+//! this command counts as set even where it equals the default; a setting does not.
 
 use super::engine;
-use super::threshold::InForce;
+use super::threshold::{InForce, Source};
 use crate::server::table_am::{Answer, VacuumRequest};
 use crate::settings::{self, VacuumEngine};
 
@@ -14,12 +15,16 @@ pub fn take(request: &VacuumRequest) -> Answer {
         return Answer::HandOver;
     }
     let threshold = InForce::now();
-    let anything_set = threshold.threshold != settings::DEFAULT_THRESHOLD || !settings::reading_is_default();
+    let anything_set = is_set(threshold) || !settings::reading_is_default();
     if !is_ours(engine, anything_set, request.is_wraparound()) {
         return Answer::HandOver;
     }
     engine::vacuum(request, threshold);
     Answer::Done
+}
+
+fn is_set(threshold: InForce) -> bool {
+    threshold.source == Source::Command || threshold.threshold != settings::DEFAULT_THRESHOLD
 }
 
 /// An autovacuum that prevents wraparound is no time for experiments: unless told
@@ -35,6 +40,18 @@ fn is_ours(engine: VacuumEngine, anything_set: bool, is_wraparound: bool) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_threshold_is_set_if_given_for_the_command_or_if_it_differs() {
+        for (source, at_default) in
+            [(Source::Command, true), (Source::Session, false), (Source::Default, false)]
+        {
+            assert_eq!(is_set(InForce { threshold: 32, source }), at_default, "32 from {}", source.name());
+            for threshold in [0, 31, 33, i32::MAX] {
+                assert!(is_set(InForce { threshold, source }), "{threshold} from {}", source.name());
+            }
+        }
+    }
 
     #[test]
     fn auto_takes_what_something_is_set_for_but_no_wraparound() {

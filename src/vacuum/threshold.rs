@@ -1,11 +1,16 @@
 //! Which threshold is in force for a table, and where it comes from. The first of
 //! these that there is:
 //!
-//! 1. what the session has SET, or its client asked for when it connected;
-//! 2. what is configured for the role, the database or the server, or else 32.
+//! 1. the option of the VACUUM command that is running;
+//! 2. what the session has SET, or its client asked for when it connected;
+//! 3. what is configured for the role, the database or the server, or else 32.
 //!
-//! An autovacuum worker does not have the first.
+//! An autovacuum worker has neither of the first two.
 
+use pgrx::PgSqlErrorCode;
+
+use crate::server::error::UserError;
+use crate::server::process_utility;
 use crate::settings;
 
 /// A threshold and where it comes from.
@@ -20,16 +25,53 @@ pub struct InForce {
 /// Where a threshold comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
+    /// An option of the VACUUM command.
+    Command,
     /// The session's own setting.
     Session,
     /// The configuration.
     Default,
 }
 
+impl Source {
+    /// Its name in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Command => "command",
+            Source::Session => "session",
+            Source::Default => "default",
+        }
+    }
+}
+
 impl InForce {
     /// What is in force now.
     pub fn now() -> InForce {
-        let source = if settings::threshold_is_sessions() { Source::Session } else { Source::Default };
-        InForce { threshold: settings::skip_pages_threshold(), source }
+        let of = |source| move |threshold| InForce { threshold, source };
+        let session = || settings::threshold_is_sessions().then(settings::skip_pages_threshold);
+        None.or_else(|| process_utility::current_value().map(of(Source::Command)))
+            .or_else(|| session().map(of(Source::Session)))
+            .unwrap_or_else(|| of(Source::Default)(settings::skip_pages_threshold()))
+    }
+}
+
+/// A threshold that a user gives, if it can be used.
+///
+/// # Errors
+///
+/// 22023 below -1, 0A000 for -1.
+pub fn checked(value: i32) -> Result<i32, UserError> {
+    match value {
+        0.. => Ok(value),
+        -1 => Err(UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "automatic threshold is not available",
+        )
+        .hint("Give a threshold of 0 or more; the server's own is 32.")),
+        _ => Err(UserError::new(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("threshold {value} is out of range"),
+        )
+        .detail("A threshold is a number of pages, from 0 to 2147483647.")),
     }
 }
