@@ -1,10 +1,13 @@
 //! The way in: what loading the library does to a server besides what it is for.
 //!
-//! It stores a pointer in read-only memory and stands in the way of every utility
-//! command. Neither may be noticed by who does not use it.
+//! It stores a pointer in read-only memory, it stands in the way of every utility
+//! command, and it keeps labels in the catalogs. None of that may be noticed by
+//! who does not use it.
+
+use std::path::Path;
 
 use once_cell::sync::OnceCell;
-use vacuum_skip_pg_test::tables::make_striped;
+use vacuum_skip_pg_test::tables::{make_striped, wait_for_lock};
 use vacuum_skip_pg_test::{Server, Session};
 
 static SERVER: OnceCell<Server> = OnceCell::new();
@@ -102,4 +105,68 @@ fn other_extensions_see_the_command_as_it_was_given() {
         assert_eq!(seen, ["VACUUM (SKIP_PAGES_THRESHOLD 4) t|1"], "{libraries}");
         server.assert_well();
     }
+}
+
+#[test]
+fn who_may_not_label_a_table_does_not_queue_for_it() {
+    let mut holder = server().new_database("queue");
+    holder.run("CREATE ROLE no_owner LOGIN; CREATE TABLE t ()");
+    holder.run("BEGIN; LOCK t IN SHARE UPDATE EXCLUSIVE MODE");
+    let mut stranger = server().connect_with("no_owner", "queue", "-c lock_timeout=1ms");
+    let failure = stranger.failure("SELECT vacuum_skip_set_threshold('t', 4)");
+    assert_eq!(failure.code, "42501", "{failure}");
+
+    // The owner waits for a VACUUM, say, and finds out if the table is gone then.
+    let owner = server().connect("queue");
+    let (pid, waiting) = (owner.pid(), owner.start("SELECT vacuum_skip_set_threshold('t', 4)"));
+    let mut observer = server().connect("queue");
+    wait_for_lock(&mut observer, pid);
+    holder.run("DROP TABLE t; COMMIT");
+    let (mut owner, result) = waiting.finish();
+    assert_eq!(
+        result.map_err(|failure| failure.code),
+        Err("42P01".to_owned()),
+        "of a table that was dropped"
+    );
+    assert_eq!(owner.row("SELECT count(*) FROM pg_seclabel"), "0", "labels of a table that was dropped");
+}
+
+/// A database with two labelled tables, dumped by pg_dump in `format`.
+fn dumped(database: &str, format: &str) -> std::path::PathBuf {
+    let mut session = server().new_database(database);
+    session.run(
+        "CREATE TABLE t (id int); CREATE MATERIALIZED VIEW m AS SELECT 1 AS a; CREATE TABLE unlabelled ();
+         SECURITY LABEL FOR vacuum_skip ON TABLE t IS 'skip_pages_threshold = 4';
+         SELECT vacuum_skip_set_threshold('m', 5)",
+    );
+    let file = server().folder().join(format!("{database}.dump"));
+    let path = file.to_str().unwrap();
+    server().run_client("pg_dump", &["--format", format, "--file", path, database]);
+    file
+}
+
+const LABELLED: &str = "SELECT * FROM vacuum_skip_tables ORDER BY rel::text";
+
+#[test]
+fn a_dump_that_psql_restores_has_the_labels() {
+    // CREATE EXTENSION comes first and loads the library.
+    let file = dumped("dumped", "plain");
+    server().run_client("createdb", &["restored"]);
+    let options = ["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", file.to_str().unwrap()];
+    server().run_client_with(WITHOUT, "psql", &[&options[..], &["restored"]].concat());
+    assert_eq!(
+        server().connect("restored").rows(LABELLED),
+        ["m|5", "t|4"],
+        "labels of the restored database"
+    );
+}
+
+#[test]
+fn a_dump_that_is_restored_in_parallel_has_the_labels() {
+    let file: &Path = &dumped("dumped_parallel", "custom");
+    server().run_client("createdb", &["restored_parallel"]);
+    let options = ["--exit-on-error", "--jobs", "2", "--dbname", "restored_parallel", file.to_str().unwrap()];
+    server().run_client("pg_restore", &options);
+    let labels = server().connect("restored_parallel").rows(LABELLED);
+    assert_eq!(labels, ["m|5", "t|4"], "labels of the restored database");
 }

@@ -49,9 +49,9 @@ fn checked_threshold(given: i32) -> Result<Threshold, UserError> {
     threshold::checked(given).map(in_pages)
 }
 
-/// The threshold that was given, or else the one in force.
-pub fn threshold_for(_relation: &HeapRelation, given: Option<Threshold>) -> Threshold {
-    given.unwrap_or_else(|| in_pages(InForce::now().threshold))
+/// The threshold that was given, or else the one in force for `relation`.
+pub fn threshold_for(relation: &HeapRelation, given: Option<Threshold>) -> Threshold {
+    given.unwrap_or_else(|| in_pages(InForce::of(relation.oid()).threshold))
 }
 
 /// A threshold in force or checked is not negative.

@@ -14,6 +14,7 @@ extension_sql_file!(
     name = "functions",
     requires = [
         scan::vacuum_skip_scan,
+        threshold::vacuum_skip_set_threshold,
         threshold::vacuum_skip_threshold,
         what_if::vacuum_skip_plan,
         what_if::vacuum_skip_ranges,

@@ -33,6 +33,7 @@ pub mod progress;
 pub mod reader;
 pub mod regclass;
 pub mod relation;
+pub mod security_label;
 pub mod settings;
 pub mod table_am;
 pub mod visibility_map;

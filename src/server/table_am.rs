@@ -80,6 +80,12 @@ impl VacuumRequest {
         self.strategy
     }
 
+    /// The relation's OID.
+    pub fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation()).rd_id }
+    }
+
     /// Whether the heap's own routine serves it. Another access method may have
     /// taken the callback over from the heap, and know more of its pages.
     pub fn is_of_heap(&self) -> bool {

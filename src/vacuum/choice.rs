@@ -1,7 +1,8 @@
 //! Which code a VACUUM runs on: the server's own, or ours.
 //!
 //! With every setting at its default it is the server's. What the user gave for
-//! this command counts as set even where it equals the default; a setting does not.
+//! this command or this table counts as set even where it equals the default; a
+//! setting does not.
 
 use super::engine;
 use super::threshold::{InForce, Source};
@@ -14,7 +15,7 @@ pub fn take(request: &VacuumRequest) -> Answer {
     if engine == VacuumEngine::Never || !request.is_of_heap() {
         return Answer::HandOver;
     }
-    let threshold = InForce::now();
+    let threshold = InForce::of(request.oid());
     let anything_set = is_set(threshold) || !settings::reading_is_default();
     if !is_ours(engine, anything_set, request.is_wraparound()) {
         return Answer::HandOver;
@@ -24,7 +25,8 @@ pub fn take(request: &VacuumRequest) -> Answer {
 }
 
 fn is_set(threshold: InForce) -> bool {
-    threshold.source == Source::Command || threshold.threshold != settings::DEFAULT_THRESHOLD
+    matches!(threshold.source, Source::Command | Source::Table)
+        || threshold.threshold != settings::DEFAULT_THRESHOLD
 }
 
 /// An autovacuum that prevents wraparound is no time for experiments: unless told
@@ -42,10 +44,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threshold_is_set_if_given_for_the_command_or_if_it_differs() {
-        for (source, at_default) in
-            [(Source::Command, true), (Source::Session, false), (Source::Default, false)]
-        {
+    fn a_threshold_is_set_if_given_for_the_command_or_table_or_if_it_differs() {
+        for (source, at_default) in [
+            (Source::Command, true),
+            (Source::Session, false),
+            (Source::Table, true),
+            (Source::Default, false),
+        ] {
             assert_eq!(is_set(InForce { threshold: 32, source }), at_default, "32 from {}", source.name());
             for threshold in [0, 31, 33, i32::MAX] {
                 assert!(is_set(InForce { threshold, source }), "{threshold} from {}", source.name());

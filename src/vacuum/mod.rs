@@ -2,11 +2,12 @@
 //!
 //! [`takeover`] puts us in the place that every VACUUM of a heap table passes
 //! through, [`choice`] says whether it is ours to do, and [`engine`] does it. The
-//! threshold comes from the command ([`option`]), the session or the configuration
-//! ([`threshold`]).
+//! threshold comes from the command ([`option`]), the session, a [label](labels)
+//! or the configuration ([`threshold`]).
 
 mod choice;
 mod engine;
+pub mod labels;
 mod memory;
 mod option;
 mod takeover;
@@ -14,6 +15,7 @@ pub mod threshold;
 
 /// Called once, when the library is loaded, after the settings are registered.
 pub fn install() {
+    labels::register();
     option::register();
     takeover::take_over(choice::take);
 }

@@ -3,12 +3,14 @@
 //!
 //! 1. the option of the VACUUM command that is running;
 //! 2. what the session has SET, or its client asked for when it connected;
-//! 3. what is configured for the role, the database or the server, or else 32.
+//! 3. the table's label, or for a TOAST table without one that of its main table;
+//! 4. what is configured for the role, the database or the server, or else 32.
 //!
 //! An autovacuum worker has neither of the first two.
 
-use pgrx::PgSqlErrorCode;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::labels;
 use crate::server::error::UserError;
 use crate::server::process_utility;
 use crate::settings;
@@ -29,6 +31,8 @@ pub enum Source {
     Command,
     /// The session's own setting.
     Session,
+    /// A label.
+    Table,
     /// The configuration.
     Default,
 }
@@ -39,18 +43,20 @@ impl Source {
         match self {
             Source::Command => "command",
             Source::Session => "session",
+            Source::Table => "table",
             Source::Default => "default",
         }
     }
 }
 
 impl InForce {
-    /// What is in force now.
-    pub fn now() -> InForce {
+    /// What is in force for the relation of that OID, which must be open.
+    pub fn of(relation: pg_sys::Oid) -> InForce {
         let of = |source| move |threshold| InForce { threshold, source };
         let session = || settings::threshold_is_sessions().then(settings::skip_pages_threshold);
         None.or_else(|| process_utility::current_value().map(of(Source::Command)))
             .or_else(|| session().map(of(Source::Session)))
+            .or_else(|| labels::threshold_of(relation).map(of(Source::Table)))
             .unwrap_or_else(|| of(Source::Default)(settings::skip_pages_threshold()))
     }
 }
