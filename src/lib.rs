@@ -2,14 +2,14 @@
 //!
 //! VACUUM skips pages that the visibility map marks all-visible, but only where
 //! at least 32 of them follow one another, a constant compiled into the server.
-//! This extension makes that constant a setting on a stock server, scans a
-//! table as VACUUM's first phase would with any threshold, and tells from the
-//! visibility map alone what any threshold would read.
+//! This extension makes that constant a setting on a stock server, for VACUUM
+//! itself and for a read-only scan of a table as VACUUM's first phase would do
+//! it, and tells from the visibility map alone what any threshold would read.
 //!
 //! Where to look: [`skipping`] is the rule, `scan` the read-only heap scan,
-//! `functions` what SQL calls, `settings` every GUC, and `server` the only code
-//! that touches the server's C interface. Arrows go one way: functions → scan →
-//! skipping, server.
+//! `vacuum` the real VACUUM, `functions` what SQL calls, `settings` every GUC, and
+//! `server` the only code that touches the server's C interface. Arrows go one
+//! way: functions → scan, vacuum → skipping, server.
 
 #![deny(unsafe_code)]
 
@@ -29,6 +29,7 @@ use pgrx::prelude::*;
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     settings::register();
+    vacuum::install();
 }
 
 /// What `cargo pgrx test` asks of an extension.

@@ -5,13 +5,19 @@ use std::ffi::CStr;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::server::alias::define_threshold_alias;
-use crate::server::settings::{Description, define_threshold, reserve_prefix};
+use crate::server::settings::{Description, define_threshold, is_sessions, reserve_prefix};
 
 const THRESHOLD_NAME: &CStr = c"vacuum_skip.skip_pages_threshold";
 
-static SKIP_PAGES_THRESHOLD: GucSetting<i32> = GucSetting::<i32>::new(32);
-static READ_MODE: GucSetting<ReadMode> = GucSetting::<ReadMode>::new(ReadMode::Stream);
-static READ_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(256);
+/// The server's SKIP_PAGES_THRESHOLD.
+pub const DEFAULT_THRESHOLD: i32 = 32;
+const DEFAULT_READ_MODE: ReadMode = ReadMode::Stream;
+const DEFAULT_READ_AHEAD: i32 = 256;
+
+static SKIP_PAGES_THRESHOLD: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_THRESHOLD);
+static READ_MODE: GucSetting<ReadMode> = GucSetting::<ReadMode>::new(DEFAULT_READ_MODE);
+static READ_AHEAD: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_READ_AHEAD);
+static VACUUM_ENGINE: GucSetting<VacuumEngine> = GucSetting::<VacuumEngine>::new(VacuumEngine::Auto);
 
 /// How heap pages are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
@@ -42,9 +48,40 @@ impl ReadMode {
     }
 }
 
+/// Which code a VACUUM runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+pub enum VacuumEngine {
+    /// Ours where something is set that the server's could not heed.
+    #[name = c"auto"]
+    Auto,
+    /// Ours.
+    #[name = c"always"]
+    Always,
+    /// The server's.
+    #[name = c"never"]
+    Never,
+}
+
 /// The number of consecutive skippable pages from which they are skipped.
 pub fn skip_pages_threshold() -> i32 {
     SKIP_PAGES_THRESHOLD.get()
+}
+
+/// Whether that is the session's own choice: it was SET, or its client asked for it
+/// when it connected. Otherwise it is configured for the role, the database or the
+/// server.
+pub fn threshold_is_sessions() -> bool {
+    is_sessions(THRESHOLD_NAME)
+}
+
+/// Which code a VACUUM runs on.
+pub fn vacuum_engine() -> VacuumEngine {
+    VACUUM_ENGINE.get()
+}
+
+/// Whether pages are to be read as nobody asked for otherwise.
+pub fn reading_is_default() -> bool {
+    READ_MODE.get() == DEFAULT_READ_MODE && READ_AHEAD.get() == DEFAULT_READ_AHEAD
 }
 
 /// How heap pages are read.
@@ -63,7 +100,7 @@ pub fn register() {
         Description {
             name: THRESHOLD_NAME,
             summary: c"Sets the number of consecutive all-visible pages from which vacuum_skip skips them.",
-            details: c"0 and 1 skip every such page. The server's own VACUUM uses 32.",
+            details: c"0 and 1 skip every such page. Without vacuum_skip, VACUUM uses 32.",
         },
         &SKIP_PAGES_THRESHOLD,
     );
@@ -92,6 +129,14 @@ pub fn register() {
         8192,
         GucContext::Userset,
         GucFlags::UNIT_BLOCKS,
+    );
+    GucRegistry::define_enum_guc(
+        c"vacuum_skip.vacuum_engine",
+        c"Sets whether VACUUM runs on the server's code or on vacuum_skip's.",
+        c"\"auto\" takes vacuum_skip's where a setting, an option or a label asks for what the server's cannot do.",
+        &VACUUM_ENGINE,
+        GucContext::Userset,
+        GucFlags::default(),
     );
     reserve_prefix(c"vacuum_skip");
 }

@@ -45,7 +45,7 @@ INSERT INTO t VALUES (1);
 -- threshold
 --
 
--- NULL, or no argument, is the session's.
+-- NULL, or no argument, is the one in force.
 SET skip_pages_threshold = 7;
 SELECT threshold FROM vacuum_skip_scan('t');
 SELECT threshold FROM vacuum_skip_scan('t', NULL);
@@ -155,14 +155,14 @@ SELECT * FROM vacuum_skip_map('t', 32, 10000, 10000);
 \echo :LAST_ERROR_SQLSTATE
 
 --
--- What is a relation, but not one that VACUUM scans.  All five functions say
+-- What is a relation, but not one that VACUUM scans.  All functions say
 -- so; what they say is shown for one of them.
 --
 CREATE FUNCTION refusals(rel regclass)
 RETURNS TABLE (function text, state text, message text) LANGUAGE plpgsql AS
 $$
 BEGIN
-  FOREACH function IN ARRAY '{scan,plan,ranges,map,gaps}'::text[] LOOP
+  FOREACH function IN ARRAY '{scan,plan,ranges,map,gaps,threshold}'::text[] LOOP
     BEGIN
       EXECUTE format('SELECT FROM vacuum_skip_%s($1)', function) USING rel;
       state := 'no error'; message := NULL;
@@ -246,7 +246,7 @@ SET search_path = public;
 SELECT * FROM vacuum_skip_scan('vs_arguments."it''s a Parent"');
 SET search_path = vs_arguments, public;
 
--- all five, for all of these
+-- all functions, for all of these
 SELECT kind, message, state, string_agg(function, ' ' ORDER BY function) AS functions
   FROM unnest('{v,i,s,c,f,"\"it''s a Parent\"",high,parent_i}'::regclass[]) AS kind, refusals(kind)
  GROUP BY kind, message, state ORDER BY kind::text COLLATE "C";

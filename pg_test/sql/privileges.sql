@@ -26,15 +26,15 @@ GRANT SELECT ON t TO regress_vs_reader;
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON t TO regress_vs_writer;
 GRANT MAINTAIN ON t TO regress_vs_granted;
 
--- what each of the five functions answers the current role, for a relation
+-- what each of the functions answers the current role, for a relation
 CREATE FUNCTION answers(rel regclass DEFAULT 't')
-RETURNS TABLE (who name, scan text, plan text, ranges text, map text, gaps text) LANGUAGE plpgsql AS
+RETURNS TABLE (who name, scan text, plan text, ranges text, map text, gaps text, threshold text) LANGUAGE plpgsql AS
 $$
 DECLARE
   function text;
   answer text[];
 BEGIN
-  FOREACH function IN ARRAY '{scan,plan,ranges,map,gaps}'::text[] LOOP
+  FOREACH function IN ARRAY '{scan,plan,ranges,map,gaps,threshold}'::text[] LOOP
     BEGIN
       EXECUTE format('SELECT FROM vacuum_skip_%s($1)', function) USING rel;
       answer := answer || 'ok'::text;
@@ -42,11 +42,11 @@ BEGIN
       answer := answer || sqlstate::text;
     END;
   END LOOP;
-  RETURN QUERY SELECT current_user, answer[1], answer[2], answer[3], answer[4], answer[5];
+  RETURN QUERY SELECT current_user, answer[1], answer[2], answer[3], answer[4], answer[5], answer[6];
 END
 $$;
 
-SELECT scan, plan, ranges, map, gaps FROM answers();
+SELECT scan, plan, ranges, map, gaps, threshold FROM answers();
 
 -- Nobody, whoever may only read, and whoever may do all but MAINTAIN
 SET ROLE regress_vs_nobody;

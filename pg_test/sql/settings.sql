@@ -401,6 +401,17 @@ SET vacuum_skip.read_mode = '';
 SHOW vacuum_skip.read_mode;
 RESET vacuum_skip.read_mode;
 
+-- vacuum_skip.vacuum_engine
+SHOW vacuum_skip.vacuum_engine;
+SET vacuum_skip.vacuum_engine = always;
+SHOW vacuum_skip.vacuum_engine;
+SET vacuum_skip.vacuum_engine = 'Never';
+SHOW vacuum_skip.vacuum_engine;
+SET vacuum_skip.vacuum_engine = on;
+\echo :LAST_ERROR_SQLSTATE
+RESET vacuum_skip.vacuum_engine;
+SHOW vacuum_skip.vacuum_engine;
+
 -- vacuum_skip.read_ahead, a number of blocks
 SHOW vacuum_skip.read_ahead;
 SET vacuum_skip.read_ahead = 0;

@@ -1,5 +1,5 @@
 --
--- What the extension puts into a database: five functions, and settings
+-- What the extension puts into a database: functions, a view, and settings
 --
 
 -- Nothing is there before, and nothing is left after DROP EXTENSION.
@@ -50,8 +50,9 @@ SELECT proname || E':\n  ' ||
 \pset tuples_only off
 
 -- Functions that look at what VACUUM may change at any time are volatile, and
--- run in the session whose settings and temporary tables they use.  NULL is an
--- answer to "which threshold", so not all are strict.  Nobody is kept from
+-- run in the session whose settings and temporary tables they use; what changes
+-- the catalogs is not for parallel queries.  NULL is an answer to "which
+-- threshold", so not all are strict.  Nobody is kept from
 -- calling them: they check the privilege on the relation themselves.
 SELECT proname, prokind, provolatile, proparallel, proisstrict, prosecdef, proretset, prorows, proacl
   FROM pg_proc WHERE proname LIKE 'vacuum\_skip%' ORDER BY proname COLLATE "C";
@@ -59,6 +60,11 @@ SELECT proname, prokind, provolatile, proparallel, proisstrict, prosecdef, prore
 -- Each says what it is for.
 SELECT proname, obj_description(oid, 'pg_proc') AS description
   FROM pg_proc WHERE proname LIKE 'vacuum\_skip%' ORDER BY proname COLLATE "C";
+
+-- The view
+\d vacuum_skip_tables
+\dp vacuum_skip_tables
+SELECT objsubid, description FROM pg_description WHERE objoid = 'vacuum_skip_tables'::regclass ORDER BY objsubid;
 
 -- The settings.  The short name of the threshold is no setting of its own and
 -- is not listed.

@@ -232,6 +232,36 @@ impl Server {
         Session::open(&self.folder, role, database, options)
     }
 
+    /// Runs a program of PostgreSQL, such as pg_dump, as a client of this server.
+    ///
+    /// # Panics
+    ///
+    /// With what it said, if it fails.
+    #[track_caller]
+    pub fn run_client(&self, program: &str, arguments: &[&str]) {
+        self.run_client_with("", program, arguments);
+    }
+
+    /// The same, whose sessions have command-line `options`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::run_client`].
+    #[track_caller]
+    pub fn run_client_with(&self, options: &str, program: &str, arguments: &[&str]) {
+        let folder = std::env::var_os("VACUUM_SKIP_BINDIR").expect("VACUUM_SKIP_BINDIR: run scripts/test.sh");
+        let output = Command::new(Path::new(&folder).join(program))
+            .args(arguments)
+            .env("PGHOST", &self.folder)
+            .env("PGUSER", "postgres")
+            .env("PGOPTIONS", options)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|error| panic!("{program}: {error}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {arguments:?}: {}\n{said}", output.status);
+    }
+
     /// Creates a database with the extension and with what the tests compare
     /// it to, and connects to it.
     ///

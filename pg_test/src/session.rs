@@ -160,8 +160,13 @@ impl Session {
     /// With the error.
     #[track_caller]
     pub fn vacuum_verbose(&mut self, options: &str, table: &str) -> Vec<String> {
-        self.take_messages();
+        self.take_lines();
         self.run(&format!("VACUUM (VERBOSE, {options}) {table}"));
+        self.take_lines()
+    }
+
+    /// The lines of what the server has told since the last call, warnings included.
+    pub fn take_lines(&mut self) -> Vec<String> {
         let messages = self.take_messages();
         let lines = messages.iter().flat_map(|message| message.message().lines());
         lines.map(str::to_owned).collect()

@@ -7,6 +7,7 @@ use crate::server::regclass::Regclass;
 use crate::server::relation::{HeapRelation, OpenError};
 use crate::settings::{self, ReadMode};
 use crate::skipping::Threshold;
+use crate::vacuum::threshold::{self, InForce};
 
 /// The most thresholds that one plan answers for.
 const MOST_THRESHOLDS: usize = 1000;
@@ -35,23 +36,27 @@ pub fn relation(given: Regclass, function: &str) -> Result<HeapRelation, UserErr
     })
 }
 
-/// A threshold given, or else the session's.
+/// A threshold that may be given.
 ///
 /// # Errors
 ///
 /// 22023 below -1, 0A000 for -1.
-pub fn threshold(given: Option<i32>) -> Result<Threshold, UserError> {
-    match given.unwrap_or_else(settings::skip_pages_threshold) {
-        -1 => Err(UserError::new(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            "automatic threshold is not available",
-        )
-        .hint("Give a threshold of 0 or more; the server's own is 32.")),
-        value => u32::try_from(value).map(Threshold::new).map_err(|_| {
-            invalid(format!("threshold {value} is out of range"))
-                .detail("A threshold is a number of pages, from 0 to 2147483647.")
-        }),
-    }
+pub fn threshold(given: Option<i32>) -> Result<Option<Threshold>, UserError> {
+    given.map(checked_threshold).transpose()
+}
+
+fn checked_threshold(given: i32) -> Result<Threshold, UserError> {
+    threshold::checked(given).map(in_pages)
+}
+
+/// The threshold that was given, or else the one in force for `relation`.
+pub fn threshold_for(relation: &HeapRelation, given: Option<Threshold>) -> Threshold {
+    given.unwrap_or_else(|| in_pages(InForce::of(relation.oid()).threshold))
+}
+
+/// A threshold in force or checked is not negative.
+fn in_pages(threshold: i32) -> Threshold {
+    Threshold::new(threshold.unsigned_abs())
 }
 
 /// The thresholds of a plan.
@@ -59,7 +64,7 @@ pub fn threshold(given: Option<i32>) -> Result<Threshold, UserError> {
 /// # Errors
 ///
 /// 22023 where there is none, 54000 where there are too many, 22004 where one
-/// is null, and those of [`threshold`].
+/// is null, and those of [`threshold()`].
 pub fn thresholds(given: &[Option<i32>]) -> Result<Vec<Threshold>, UserError> {
     if given.is_empty() {
         return Err(invalid("thresholds must not be empty".into())
@@ -73,7 +78,7 @@ pub fn thresholds(given: &[Option<i32>]) -> Result<Vec<Threshold>, UserError> {
         .detail(format!("The array has {} elements.", given.len())));
     }
     let element = |given: &Option<i32>| match given {
-        Some(value) => threshold(Some(*value)),
+        Some(value) => checked_threshold(*value),
         None => Err(UserError::new(
             PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
             "thresholds must not contain nulls",

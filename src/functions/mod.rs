@@ -4,6 +4,7 @@
 
 mod arguments;
 mod scan;
+mod threshold;
 mod what_if;
 
 use pgrx::extension_sql_file;
@@ -13,6 +14,8 @@ extension_sql_file!(
     name = "functions",
     requires = [
         scan::vacuum_skip_scan,
+        threshold::vacuum_skip_set_threshold,
+        threshold::vacuum_skip_threshold,
         what_if::vacuum_skip_plan,
         what_if::vacuum_skip_ranges,
         what_if::vacuum_skip_map,

@@ -44,14 +44,12 @@ fn vacuum_skip_scan(
     let Some(rel) = rel else {
         return TableIterator::empty();
     };
-    let options = ScanOptions {
-        threshold: arguments::threshold(threshold).or_raise(),
-        reading: ReadOptions {
-            mode: arguments::read_mode(read_mode).or_raise(),
-            ahead: settings::read_ahead(),
-        },
-    };
+    let threshold = arguments::threshold(threshold).or_raise();
+    let mode = arguments::read_mode(read_mode).or_raise();
     let relation = arguments::relation(rel, "vacuum_skip_scan").or_raise();
+    let threshold = arguments::threshold_for(&relation, threshold);
+    let reading = ReadOptions { mode, ahead: settings::read_ahead() };
+    let options = ScanOptions { threshold, reading };
     let ScanResult { aggressive, rel_pages, skips, pages, buffers, elapsed_ms } =
         scan(&relation, options).or_raise();
     TableIterator::once((

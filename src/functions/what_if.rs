@@ -66,6 +66,7 @@ fn vacuum_skip_ranges(
     };
     let threshold = arguments::threshold(threshold).or_raise();
     let open = move || arguments::relation(rel, "vacuum_skip_ranges").or_raise();
+    let threshold = arguments::threshold_for(&open(), threshold);
     let ranges = RangeBatches::new(open);
     TableIterator::new(ranges.map(move |range| {
         let (action, reason) = range.decide(threshold);
@@ -110,6 +111,7 @@ fn vacuum_skip_map(
     let width = arguments::cells("width", width, 64).or_raise();
     let height = arguments::cells("height", height, 16).or_raise();
     let relation = arguments::relation(rel, "vacuum_skip_map").or_raise();
+    let threshold = arguments::threshold_for(&relation, threshold);
     let picture = Picture::paint(ranges(&relation), threshold, width * height);
     SetOfIterator::new(picture.draw(&relation.name(), width as usize))
 }

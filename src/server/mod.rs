@@ -9,6 +9,9 @@
 //!   session would never answer a cancel again. Guards therefore release
 //!   nothing while a panic unwinds ([`let_go`]): the abort of the transaction,
 //!   or of the subtransaction, releases their locks, pins and references.
+//! - **Where errors of the server's own code pass through** ([`table_am`],
+//!   [`process_utility`]) there is no guard of pgrx, which would keep only some
+//!   of their fields, and no frame that needs one.
 //! - **No lock is held while Rust code runs** that could panic. A page is
 //!   locked, read and unlocked in one call ([`page`]).
 //! - **Calls into the server cost a `sigsetjmp` each** through pgrx. That is
@@ -26,11 +29,14 @@ pub mod error;
 pub mod interrupts;
 pub mod page;
 pub mod prefetch;
+pub mod process_utility;
 pub mod progress;
 pub mod reader;
 pub mod regclass;
 pub mod relation;
+pub mod security_label;
 pub mod settings;
+pub mod table_am;
 pub mod vacuum;
 pub mod visibility_map;
 

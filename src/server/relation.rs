@@ -17,9 +17,11 @@ use super::let_go;
 /// InvalidSubTransactionId (c.h).
 const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
-/// A heap relation that is open under AccessShareLock, until dropped.
+/// A heap relation that is open under a lock, until dropped.
 pub struct HeapRelation {
     relation: pg_sys::Relation,
+    /// The lock to release then; NoLock keeps what there is.
+    release: u32,
 }
 
 /// Why a relation cannot be read.
@@ -39,7 +41,7 @@ impl From<UserError> for OpenError {
 }
 
 impl HeapRelation {
-    /// Opens `oid` for reading.
+    /// Opens `oid` for reading, under AccessShareLock.
     ///
     /// # Errors
     ///
@@ -49,14 +51,46 @@ impl HeapRelation {
     pub fn open(oid: pg_sys::Oid) -> Result<Self, OpenError> {
         let name = relation_name(oid).ok_or_else(|| does_not_exist(oid))?;
         check_privilege(oid, &name)?;
-        // SAFETY: any OID may be asked for; the result is checked below.
-        let relation = unsafe { pg_sys::try_relation_open(oid, pg_sys::AccessShareLock as i32) };
-        if relation.is_null() {
-            return Err(does_not_exist(oid).into());
-        }
-        let opened = HeapRelation { relation };
+        let opened = Self::open_any(oid, pg_sys::AccessShareLock, pg_sys::AccessShareLock)?;
         opened.check_readable()?;
         Ok(opened)
+    }
+
+    /// Opens `oid` for its owner to change what the catalogs say of it. The lock is
+    /// kept until the transaction ends, as by SECURITY LABEL. `function` names what
+    /// needs a transaction that may write.
+    ///
+    /// # Errors
+    ///
+    /// As [`HeapRelation::open`], but 42501 for who does not own it; and the
+    /// server's own in a transaction that may not write.
+    pub fn open_as_owner(oid: pg_sys::Oid, function: &CStr) -> Result<Self, OpenError> {
+        // SAFETY: a string that ends with a zero byte.
+        unsafe { pg_sys::PreventCommandIfReadOnly(function.as_ptr()) };
+        let name = relation_name(oid).ok_or_else(|| does_not_exist(oid))?;
+        check_owner(oid, &name)?;
+        let opened = Self::open_any(oid, pg_sys::ShareUpdateExclusiveLock, pg_sys::NoLock)?;
+        // It may have changed hands while this waited.
+        check_owner(oid, &name)?;
+        opened.check_heap()?;
+        Ok(opened)
+    }
+
+    /// Opens `oid`, which the command that is running has locked.
+    ///
+    /// # Errors
+    ///
+    /// 42809 and 0A000, as [`HeapRelation::open`].
+    pub fn open_locked(oid: pg_sys::Oid) -> Result<Self, OpenError> {
+        let opened = Self::open_any(oid, pg_sys::NoLock, pg_sys::NoLock)?;
+        opened.check_heap()?;
+        Ok(opened)
+    }
+
+    fn open_any(oid: pg_sys::Oid, lock: u32, release: u32) -> Result<Self, UserError> {
+        // SAFETY: any OID may be asked for; the result is checked below.
+        let relation = unsafe { pg_sys::try_relation_open(oid, lock as i32) };
+        if relation.is_null() { Err(does_not_exist(oid)) } else { Ok(HeapRelation { relation, release }) }
     }
 
     /// A heap relation that the server has open and locked, and goes on to keep open.
@@ -65,7 +99,7 @@ impl HeapRelation {
     ///
     /// It must stay open as long as the result is used.
     pub(super) unsafe fn lent(relation: pg_sys::Relation) -> ManuallyDrop<Self> {
-        ManuallyDrop::new(HeapRelation { relation })
+        ManuallyDrop::new(HeapRelation { relation, release: pg_sys::NoLock })
     }
 
     /// The server's own handle, valid as long as `self`.
@@ -158,11 +192,7 @@ impl HeapRelation {
         if self.is_temporary() && !is_ours {
             return Err(not_supported("cannot access temporary tables of other sessions").into());
         }
-        let kind = self.form().relkind as u8;
-        if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW, pg_sys::RELKIND_TOASTVALUE].contains(&kind) {
-            return Err(self.wrong_kind(kind));
-        }
-        self.check_access_method()?;
+        self.check_heap()?;
         // SAFETY: reads a flag of this process.
         let in_recovery = unsafe { pg_sys::RecoveryInProgress() };
         if in_recovery && self.form().relpersistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED {
@@ -171,6 +201,15 @@ impl HeapRelation {
             return Err(error.detail(detail).into());
         }
         Ok(())
+    }
+
+    /// Whether the heap stores it.
+    fn check_heap(&self) -> Result<(), OpenError> {
+        let kind = self.form().relkind as u8;
+        if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW, pg_sys::RELKIND_TOASTVALUE].contains(&kind) {
+            return Err(self.wrong_kind(kind));
+        }
+        self.check_access_method().map_err(OpenError::from)
     }
 
     /// Whether the heap's routine serves it, under whatever name it is
@@ -225,8 +264,8 @@ impl HeapRelation {
 
 impl Drop for HeapRelation {
     fn drop(&mut self) {
-        // SAFETY: opened with the same lock, and closed only here.
-        let_go(|| unsafe { pg_sys::relation_close(self.relation, pg_sys::AccessShareLock as i32) });
+        // SAFETY: open, with the lock that is released, and closed only here.
+        let_go(|| unsafe { pg_sys::relation_close(self.relation, self.release as i32) });
     }
 }
 
@@ -246,9 +285,35 @@ pub fn database_name() -> String {
     unsafe { owned(pg_sys::get_database_name(pg_sys::MyDatabaseId)) }.unwrap_or_default()
 }
 
-fn relation_name(oid: pg_sys::Oid) -> Option<String> {
+/// The name of a relation, without schema.
+pub fn relation_name(oid: pg_sys::Oid) -> Option<String> {
     // SAFETY: any OID may be asked for; the result is null or a string.
     unsafe { owned(pg_sys::get_rel_name(oid)) }
+}
+
+/// The main table of a TOAST table; None for any other relation.
+///
+/// The name of a TOAST table has the OID of its main table in it, also after both
+/// were rewritten (toasting.c, `finish_heap_swap` in cluster.c). Their dependency
+/// would tell, too, but those of the catalogs have none.
+pub fn main_table_of_toast(toast: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: any OID may be asked for.
+    if unsafe { pg_sys::get_rel_relkind(toast) } as u8 != pg_sys::RELKIND_TOASTVALUE {
+        return None;
+    }
+    let main = relation_name(toast)?.strip_prefix("pg_toast_")?.parse().ok().map(pg_sys::Oid::from_u32)?;
+    // SAFETY: a look-up of a pg_class row by its OID; it is released before the end.
+    let mains_toast = unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, main.into());
+        if tuple.is_null() {
+            return None;
+        }
+        let form: *const pg_sys::FormData_pg_class = pg_sys::GETSTRUCT(tuple).cast();
+        let mains_toast = (*form).reltoastrelid;
+        pg_sys::ReleaseSysCache(tuple);
+        mains_toast
+    };
+    (mains_toast == toast).then_some(main)
 }
 
 fn does_not_exist(oid: pg_sys::Oid) -> UserError {
@@ -296,5 +361,16 @@ fn check_privilege(oid: pg_sys::Oid, name: &str) -> Result<(), UserError> {
     .detail(
         "Only roles with the MAINTAIN privilege on it, or with privileges of the \
          \"pg_stat_scan_tables\" role, may examine its pages.",
+    ))
+}
+
+fn check_owner(oid: pg_sys::Oid, name: &str) -> Result<(), UserError> {
+    // SAFETY: look-ups in the catalogs by OID.
+    if unsafe { pg_sys::object_ownercheck(pg_sys::RelationRelationId, oid, pg_sys::GetUserId()) } {
+        return Ok(());
+    }
+    Err(UserError::new(
+        PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        format!("must be owner of {} {name}", object_type(oid)),
     ))
 }

@@ -43,6 +43,16 @@ pub fn reserve_prefix(prefix: &CStr) {
     unsafe { pg_sys::MarkGUCPrefixReserved(prefix.as_ptr()) }
 }
 
+/// Whether the value of the setting `name` is the choice of this session: of a SET,
+/// or of the client when it connected. What is configured for roles, databases or
+/// the server is not.
+pub fn is_sessions(name: &CStr) -> bool {
+    // SAFETY: the setting exists, so that the result is its record.
+    let source =
+        unsafe { (*pg_sys::find_option(name.as_ptr(), false, false, pg_sys::PGERROR as c_int)).source };
+    source >= pg_sys::GucSource::PGC_S_CLIENT
+}
+
 /// Runs `work` while the server's setting `name` has `value`, as a function
 /// with a SET clause would. After an error the server restores the old value.
 pub(super) fn with_setting<T>(name: &CStr, value: &CStr, work: impl FnOnce() -> T) -> T {

@@ -37,6 +37,19 @@ impl VacuumRequest {
         body(&relation)
     }
 
+    /// The relation's OID.
+    pub fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation).rd_id }
+    }
+
+    /// Whether the heap's own routine serves it. Another access method may have
+    /// taken the callback over from the heap, and know more of its pages.
+    pub fn is_of_heap(&self) -> bool {
+        // SAFETY: an open table has its access method's routine.
+        unsafe { (*self.relation).rd_tableam == pg_sys::GetHeapamTableAmRoutine() }
+    }
+
     pub(super) fn params(&self) -> &pg_sys::VacuumParams {
         // SAFETY: the server's, for the duration of the call.
         unsafe { &*self.params }
