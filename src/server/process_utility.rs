@@ -20,6 +20,7 @@ use std::ptr;
 
 use pgrx::{pg_guard, pg_sys};
 
+use super::boundary::callback;
 use super::error::UserError;
 
 type Hook = unsafe extern "C-unwind" fn(
@@ -104,7 +105,7 @@ unsafe extern "C-unwind" fn process_utility(
     // SAFETY: the arguments are the server's own; this frame holds nothing that
     // needs dropping.
     unsafe {
-        let statement = take_option(statement, query);
+        let statement = callback(|| take_option(statement, query));
         let next = NEXT.get();
         next(statement, query, read_only_tree, context, params, environment, receiver, completion);
     }
@@ -120,11 +121,11 @@ unsafe extern "C-unwind" fn end_of_transaction(event: pg_sys::XactEvent::Type, _
 
 /// Remembers the option of a VACUUM; the statement without it. Every VACUUM gets
 /// here, and one without the option has no value.
-#[pg_guard]
-unsafe extern "C-unwind" fn take_option(
-    statement: *mut pg_sys::PlannedStmt,
-    query: *const c_char,
-) -> *mut pg_sys::PlannedStmt {
+///
+/// # Safety
+///
+/// To be called with what the server passed to the hook.
+unsafe fn take_option(statement: *mut pg_sys::PlannedStmt, query: *const c_char) -> *mut pg_sys::PlannedStmt {
     // SAFETY: the server passes a statement and the text that it is from.
     unsafe {
         let Some(command) = VacuumCommand::of(statement, query) else { return statement };
