@@ -6,11 +6,12 @@ usage() {
     cat <<'END'
 usage: scripts/server.sh start   DIR [NAME=VALUE...]          create a server in DIR and start it
        scripts/server.sh standby DIR PRIMARY [NAME=VALUE...]  a streaming hot standby of the server in PRIMARY
+       scripts/server.sh copy    DIR ORIGINAL [NAME=VALUE...] a copy of the stopped server in ORIGINAL, file by file
        scripts/server.sh restart DIR [NAME=VALUE...]          stop, add settings, start
        scripts/server.sh stop    DIR [smart|fast|immediate]   stop; does nothing to a server that is down
        scripts/server.sh remove  DIR                          stop and delete DIR
        scripts/server.sh env     DIR                          print how to connect, for eval
-start, standby and restart print what env prints. The server's log is DIR/log.
+start, standby, copy and restart print what env prints. The server's log is DIR/log.
 END
 }
 
@@ -66,7 +67,7 @@ main() {
     local command=$1
     DIR=$(realpath -m "$2")
     shift 2
-    [[ $command != start && $command != standby ]] || mkdir -p "$DIR"
+    case $command in start | standby | copy) mkdir -p "$DIR" ;; esac
     need_postgres
     choose_server_user "$PG_BINDIR/postgres" "$STAGE" "$(dirname "$DIR")"
     case $command in
@@ -85,6 +86,16 @@ main() {
         create_folder
         as_server_user "$PG_BINDIR/pg_basebackup" --pgdata="$DIR/data" --host="$primary" --username=postgres \
             --write-recovery-conf --checkpoint=fast --no-sync >&2
+        { own_settings && settings "$@"; } >>"$DIR/data/postgresql.conf"
+        start_server
+        ;;
+    copy)
+        local original
+        original=$(realpath "${1:?the ORIGINAL folder}")
+        shift
+        [[ -d $original/data && ! -e $original/data/postmaster.pid ]] || die "there is no stopped server in $original"
+        create_folder
+        cp -a "$original/data" "$DIR/data"
         { own_settings && settings "$@"; } >>"$DIR/data/postgresql.conf"
         start_server
         ;;

@@ -10,6 +10,7 @@
 //! - [`Session`]: one connection. It remembers warnings, and fails the test if
 //!   it got one that the test did not ask for, such as "resource was not
 //!   closed".
+//! - [`assert_sound`]: that a table is as any VACUUM must leave it.
 //! - [`wait_until`] and [`wait_for`]: bounded waits for what another session
 //!   can be seen doing. Nothing here sleeps and hopes.
 //!
@@ -20,11 +21,13 @@ pub mod tables;
 
 mod server;
 mod session;
+mod soundness;
 
 use std::time::{Duration, Instant};
 
 pub use server::Server;
 pub use session::{Failure, Running, Session, Warning};
+pub use soundness::assert_sound;
 
 /// How long a wait goes on before the test fails. Much longer than anything
 /// takes: only a broken test or a broken server gets here.

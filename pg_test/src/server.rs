@@ -73,6 +73,30 @@ impl Server {
         Ok(standby)
     }
 
+    /// Starts a copy of this server, which must be stopped: every file is the
+    /// same, but for `settings` added to the configuration.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`].
+    pub fn start_copy(&self, settings: &[&str]) -> Result<Server, String> {
+        let copy = Server::in_new_folder()?;
+        let mut arguments = vec![OsStr::new("copy"), copy.folder.as_os_str(), self.folder.as_os_str()];
+        arguments.extend(settings.iter().map(OsStr::new));
+        run_script(&arguments)?;
+        Ok(copy)
+    }
+
+    /// Stops the server, so that its files say everything.
+    ///
+    /// # Panics
+    ///
+    /// If it does not stop.
+    pub fn stop(&self) {
+        let arguments = [OsStr::new("stop"), self.folder.as_os_str()];
+        run_script(&arguments).unwrap_or_else(|error| panic!("{error}"));
+    }
+
     fn in_new_folder() -> Result<Server, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         // A Unix socket's path has at most 107 bytes: a long TMPDIR is passed over.
@@ -274,7 +298,7 @@ impl Server {
         let mut session = self.connect(name);
         session.run(
             "CREATE EXTENSION vacuum_skip; CREATE EXTENSION pg_visibility; CREATE EXTENSION pgstattuple; \
-             CREATE EXTENSION pg_buffercache",
+             CREATE EXTENSION pg_buffercache; CREATE EXTENSION amcheck; CREATE EXTENSION pageinspect",
         );
         session
     }

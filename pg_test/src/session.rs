@@ -108,6 +108,19 @@ impl Session {
         self.rows(sql);
     }
 
+    /// Runs statements that must succeed, one by one, since VACUUM wants to be
+    /// alone. A `;` ends a statement wherever it stands.
+    ///
+    /// # Panics
+    ///
+    /// With the error.
+    #[track_caller]
+    pub fn run_each(&mut self, statements: &str) {
+        for statement in statements.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
+            self.run(statement);
+        }
+    }
+
     /// The only row that the statements return, columns separated by `|`.
     ///
     /// # Panics
@@ -172,10 +185,48 @@ impl Session {
         lines.map(str::to_owned).collect()
     }
 
+    /// How many pages `VACUUM (VERBOSE, options) table` scans, as it tells:
+    /// "pages: 0 removed, 667 remain, 411 scanned (61.62% of total)".
+    ///
+    /// # Panics
+    ///
+    /// With the error, or if it does not tell of one table.
+    #[track_caller]
+    pub fn pages_vacuum_scans(&mut self, options: &str, table: &str) -> u64 {
+        let lines = self.vacuum_verbose(options, table);
+        let scanned = |line: &String| {
+            let counts = line.strip_prefix("pages: ")?;
+            let count = counts.split(", ").find_map(|count| count.split_once(" scanned"))?;
+            count.0.parse().ok()
+        };
+        let found: Vec<u64> = lines.iter().filter_map(scanned).collect();
+        assert_eq!(found.len(), 1, "lines with a count of scanned pages in {lines:#?}");
+        found[0]
+    }
+
     /// The warnings since the last call. Those nobody takes fail the test.
     pub fn take_warnings(&mut self) -> Vec<Warning> {
         let messages = self.take_messages();
         messages.iter().filter(|message| is_warning(message)).map(describe).collect()
+    }
+
+    /// The lines of all messages since the last call, of whatever severity, with
+    /// their details and hints.
+    pub fn take_lines(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for message in self.take_messages() {
+            let parts = [
+                (message.severity(), Some(message.message())),
+                ("DETAIL", message.detail()),
+                ("HINT", message.hint()),
+                ("CONTEXT", message.where_()),
+            ];
+            for (kind, text) in parts {
+                let text = text.into_iter().flat_map(str::lines);
+                lines.extend(text.map(|line| format!("{kind}: {line}")));
+            }
+        }
+        lines
     }
 
     fn take_messages(&self) -> Vec<DbError> {

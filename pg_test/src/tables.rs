@@ -6,8 +6,7 @@ use crate::{Session, wait_until};
 pub struct Shape {
     /// Its name.
     pub name: &'static str,
-    /// What makes it, `$t` standing for the name. Statements end with `;` and
-    /// run one by one, since VACUUM wants to be alone.
+    /// What makes it, `$t` standing for the name: see [`Session::run_each`].
     sql: &'static str,
 }
 
@@ -111,20 +110,23 @@ pub const SHAPES: [Shape; 18] = [
 
 /// Makes all the tables of [`SHAPES`].
 pub fn make_all(session: &mut Session) {
-    session.run(
-        "CREATE FUNCTION filled(n int) RETURNS TABLE (id int, v int, filler text) LANGUAGE sql AS
-         $$ SELECT i, i % 7, repeat('x', 350) FROM generate_series(1, n) AS i $$",
-    );
+    create_filled(session);
     for shape in &SHAPES {
         make(session, shape);
     }
 }
 
-fn make(session: &mut Session, shape: &Shape) {
-    let statements = shape.sql.split_inclusive(';');
-    for statement in statements.map(str::trim).filter(|statement| !statement.is_empty()) {
-        session.run(&statement.replace("$t", shape.name));
-    }
+/// Makes one of them; the function `filled` must be there.
+pub fn make(session: &mut Session, shape: &Shape) {
+    session.run_each(&shape.sql.replace("$t", shape.name));
+}
+
+/// Creates the function `filled(n)`: n rows, of which 20 fit a page.
+pub fn create_filled(session: &mut Session) {
+    session.run(
+        "CREATE FUNCTION filled(n int) RETURNS TABLE (id int, v int, filler text) LANGUAGE sql AS
+         $$ SELECT i, i % 7, repeat('x', 350) FROM generate_series(1, n) AS i $$",
+    );
 }
 
 /// A table of `pages` pages, a row each, every second of which was modified

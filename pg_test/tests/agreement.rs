@@ -41,19 +41,8 @@ fn tables(session: &mut Session) -> Vec<String> {
     tables
 }
 
-/// The number of scanned pages in what VACUUM VERBOSE tells, in the paragraph
-/// about `table`: "pages: 0 removed, 667 remain, 411 scanned (61.62% of total)".
-fn scanned_by_vacuum(session: &mut Session, table: &str) -> u64 {
-    let lines = session.vacuum_verbose("TRUNCATE off, PROCESS_TOAST off", table);
-    let scanned = |line: &String| {
-        let counts = line.strip_prefix("pages: ")?;
-        let count = counts.split(", ").find_map(|count| count.split_once(" scanned"))?;
-        count.0.parse().ok()
-    };
-    let found: Vec<u64> = lines.iter().filter_map(scanned).collect();
-    assert_eq!(found.len(), 1, "lines with a count of scanned pages in {lines:#?}");
-    found[0]
-}
+/// What makes a VACUUM tell of one table, and leave its pages.
+const OPTIONS: &str = "TRUNCATE off, PROCESS_TOAST off";
 
 /// In the first session the functions, in the second, a copy, VACUUM.
 fn assert_vacuum_agrees(told: &mut Session, done: &mut Session, settings: &str) {
@@ -64,7 +53,7 @@ fn assert_vacuum_agrees(told: &mut Session, done: &mut Session, settings: &str) 
         let scan: u64 = told.value(&format!("SELECT scanned_pages FROM vacuum_skip_scan('{table}', 32)"));
         let plan: u64 =
             told.value(&format!("SELECT scanned_pages FROM vacuum_skip_plan('{table}', '{{32}}')"));
-        let vacuum = scanned_by_vacuum(done, &table);
+        let vacuum = done.pages_vacuum_scans(OPTIONS, &table);
         assert_eq!((scan, plan), (vacuum, vacuum), "{table}: pages of (scan, plan) and of VACUUM");
     }
 }
@@ -318,7 +307,7 @@ fn a_temporary_table_is_read_like_any_other() {
     session.run("SET vacuum_max_eager_freeze_failure_rate = 0");
     let plan: u64 = session.value("SELECT scanned_pages FROM vacuum_skip_plan('t', '{32}')");
     let scan: u64 = session.value("SELECT scanned_pages FROM vacuum_skip_scan('t', 32)");
-    let vacuum = scanned_by_vacuum(&mut session, "t");
+    let vacuum = session.pages_vacuum_scans(OPTIONS, "t");
     assert_eq!((scan, plan), (vacuum, vacuum), "pages of (scan, plan) and of VACUUM");
 }
 
