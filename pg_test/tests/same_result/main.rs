@@ -19,7 +19,7 @@ mod run;
 
 use std::thread;
 
-use compare::differences;
+use compare::{THRESHOLD_LINE, differences};
 use corpus::{Case, all_cases};
 use run::{Outcome, Side, build, vacuum_copy};
 
@@ -64,6 +64,12 @@ fn assert_cases_are_real(outcome: &Outcome, cases: &[Case]) {
     assert!(passes >= Some(3), "index passes in case many_passes: {passes:?}");
 }
 
+/// How many vacuums of a table were told of, and how many thresholds.
+fn vacuums_and_thresholds(outcome: &Outcome) -> (usize, usize) {
+    let count = |what: &str| outcome.told.values().flatten().filter(|line| line.contains(what)).count();
+    (count("finished vacuuming"), count(THRESHOLD_LINE))
+}
+
 fn shown(found: &[String]) -> String {
     format!("{} differences:\n  {}", found.len(), found.join("\n  "))
 }
@@ -73,6 +79,10 @@ fn our_vacuum_does_what_the_servers_does() {
     let cases = all_cases();
     let [servers, ours] = vacuum_copies(&cases, [&SERVERS, &OURS]);
     assert_cases_are_real(&servers, &cases);
+    // Who has vacuumed is told.
+    let (vacuums, thresholds) = vacuums_and_thresholds(&servers);
+    assert!(vacuums > 2 * cases.len() && thresholds == 0, "{vacuums} vacuums, {thresholds} thresholds");
+    assert_eq!(vacuums_and_thresholds(&ours), (vacuums, vacuums), "our vacuums and thresholds");
     let found = differences(&servers, &ours, &cases);
     assert!(found.is_empty(), "{}", shown(&found));
 }
