@@ -212,7 +212,7 @@ impl Session {
 
     /// The lines of all messages since the last call, of whatever severity, with
     /// their details and hints.
-    pub fn take_lines(&mut self) -> Vec<String> {
+    pub fn take_messages_in_full(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for message in self.take_messages() {
             let parts = [

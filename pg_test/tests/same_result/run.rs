@@ -131,13 +131,14 @@ fn vacuum_case(
     beside.run_each(&text(case.beside));
     let mut session = server.connect(case.database);
     session.run_each(&text(case.before));
-    session.take_lines();
+    session.take_messages_in_full();
     let vacuum = side.changes.iter().filter(|change| change.0 == case.name);
     let vacuum = vacuum.fold(text(case.vacuum), |vacuum, (_, from, to)| vacuum.replace(from, to));
     let mut lines = Vec::new();
     for round in ["first", "second"] {
         session.run_each(&vacuum);
-        lines.extend(session.take_lines().into_iter().map(|line| format!("{round} round: {line}")));
+        lines
+            .extend(session.take_messages_in_full().into_iter().map(|line| format!("{round} round: {line}")));
     }
     let temporary = temporary_forks(&mut session, case.name);
     end(observer, session);
