@@ -111,7 +111,7 @@ const FOUND: [(&str, &str); 13] = [
         ", tuple 20, byte 21 (t_infomask if of a table): 0x09 and 0x0b",
     ),
     ("corpus: mixed_gaps, vm fork, block 0, byte 24, the bits of blocks 0 to 3", ""),
-    ("case all_frozen: told by", "buffer usage"),
+    ("case all_frozen: told by", "aggressively vacuuming"),
     ("case temporary: told by", ""),
     ("temporary: temporary, main fork, block 0, byte ", "t_infomask"),
     ("temporary: temporary, vm fork, block 0, byte 24", ""),
