@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use postgres::{Client, NoTls};
+use postgres::{Client, Config, NoTls};
 
 use crate::Error;
 
@@ -28,7 +28,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Restarts it with more settings.
+    /// Starts it again with more settings; stops it before if it is running.
     ///
     /// # Errors
     ///
@@ -37,15 +37,38 @@ impl Server {
         self.script("restart", settings)
     }
 
+    /// Stops it, with everything written out.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Server::start`].
+    pub fn shut_down(&self) -> Result<(), Error> {
+        self.script("stop", &["fast"])
+    }
+
+    /// Stops it as a crash would, which is quick.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Server::start`].
+    pub fn stop_at_once(&self) -> Result<(), Error> {
+        self.script("stop", &["immediate"])
+    }
+
     /// A new session as the superuser.
     ///
     /// # Errors
     ///
     /// Where the server does not answer.
     pub fn connect(&self) -> Result<Client, Error> {
+        Ok(self.how_to_connect().connect(NoTls)?)
+    }
+
+    /// For sessions of the superuser that take more than the defaults.
+    pub fn how_to_connect(&self) -> Config {
         let mut config = Client::configure();
         config.host_path(&self.folder).port(5432).user("postgres").dbname("postgres");
-        Ok(config.connect(NoTls)?)
+        config
     }
 
     /// The folder of the server's files.

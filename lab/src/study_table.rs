@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use postgres::Client;
 
 use crate::Error;
@@ -14,13 +13,16 @@ const ROWS_A_PAGE: u64 = 92;
 /// The table's name.
 pub const NAME: &str = "study";
 
-/// Makes the table with `pages` pages, vacuums it, and updates each row with
-/// probability `fraction`. Autovacuum leaves it as it is.
+/// The update fractions of the study: the share of the rows that are updated.
+pub const FRACTIONS: [f64; 10] = [1e-6, 1e-5, 2.5e-5, 5e-5, 7.5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2];
+
+/// Makes the table with `pages` pages, and vacuums it: hint bits are set, and every
+/// page is all-visible. Autovacuum leaves it as it is.
 ///
 /// # Errors
 ///
 /// Those of the server.
-pub fn create(client: &mut Client, pages: u64, fraction: f64) -> Result<(), Error> {
+pub fn create(client: &mut Client, pages: u64) -> Result<(), Error> {
     let rows = pages * ROWS_A_PAGE;
     // One at a time: VACUUM refuses to run in the transaction of a batch.
     for statement in [
@@ -29,13 +31,22 @@ pub fn create(client: &mut Client, pages: u64, fraction: f64) -> Result<(), Erro
         ),
         format!("INSERT INTO {NAME} SELECT i, i FROM generate_series(1, {rows}) AS i"),
         format!("VACUUM {NAME}"),
-        "SELECT setseed(0)".to_string(),
-        format!("UPDATE {NAME} SET value = value + 1 WHERE random() < {fraction}"),
-        "CHECKPOINT".to_string(),
     ] {
         client.batch_execute(&statement)?;
     }
     Ok(())
+}
+
+/// Updates each row with probability `fraction`, the same rows each time, and writes
+/// everything out (CHECKPOINT).
+///
+/// # Errors
+///
+/// Those of the server.
+pub fn update(client: &mut Client, fraction: f64) -> Result<(), Error> {
+    client.batch_execute("SELECT setseed(0)")?;
+    client.batch_execute(&format!("UPDATE {NAME} SET value = value + 1 WHERE random() < {fraction}"))?;
+    Ok(client.batch_execute("CHECKPOINT")?)
 }
 
 /// The files of all forks of the table, below the server's data folder.
@@ -59,29 +70,14 @@ pub fn files(client: &mut Client, data_folder: &Path) -> Result<Vec<PathBuf>, Er
     Ok(files)
 }
 
-/// Drops the files from the kernel's cache (posix_fadvise; they must have been
-/// written out, as after a checkpoint).
+/// The files of its main fork alone.
 ///
 /// # Errors
 ///
-/// Those of the file system.
-pub fn drop_from_page_cache(files: &[PathBuf]) -> Result<(), Error> {
-    for path in files {
-        let file = fs::File::open(path)?;
-        file.sync_all()?;
-        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
-    }
-    Ok(())
-}
-
-/// Reads the files once, so that the kernel's cache has them.
-///
-/// # Errors
-///
-/// Those of the file system.
-pub fn bring_into_page_cache(files: &[PathBuf]) -> Result<(), Error> {
-    for path in files {
-        std::io::copy(&mut fs::File::open(path)?, &mut std::io::sink())?;
-    }
-    Ok(())
+/// As for [`files`].
+pub fn heap_files(client: &mut Client, data_folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = files(client, data_folder)?;
+    // Those of the maps are NODE_vm and NODE_fsm.
+    files.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().contains('_'));
+    Ok(files)
 }

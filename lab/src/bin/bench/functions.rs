@@ -1,17 +1,14 @@
-//! `make bench`: the functions of the extension against what PostgreSQL has, side
-//! by side on one table in one run.
-//!
-//! Each figure is the median of several times, taken in turn. Times of different
-//! runs do not compare on a machine that others use too; the ratios do.
+//! The functions of the extension against what PostgreSQL has.
 
 use std::path::PathBuf;
 
-use clap::Parser;
 use postgres::Client;
+use vacuum_skip_lab::page_cache::{bring_into_page_cache, drop_from_page_cache};
 use vacuum_skip_lab::server::Server;
-use vacuum_skip_lab::study_table::{self, bring_into_page_cache, drop_from_page_cache};
-use vacuum_skip_lab::timing::{median, milliseconds};
-use vacuum_skip_lab::{Error, device};
+use vacuum_skip_lab::timing::{least, median, milliseconds, most};
+use vacuum_skip_lab::{Error, device, study_table};
+
+use crate::Arguments;
 
 // Both take less than a round trip between client and server: twenty calls at a
 // time, which must differ for the server to make them all.
@@ -23,23 +20,6 @@ const APPROX: &str = "SELECT * FROM pgstattuple_approx('study')";
 const SCAN: &str = "SELECT * FROM vacuum_skip_scan('study', 1)";
 const EVICT: &str = "SELECT pg_buffercache_evict_all()";
 const SCAN_32: &str = "SELECT * FROM vacuum_skip_scan('study', 32)";
-
-/// Times vacuum_skip's functions against PostgreSQL's own on the study's table.
-#[derive(Parser)]
-struct Arguments {
-    /// An empty folder on the storage to measure, for a throwaway server.
-    #[arg(long)]
-    folder: PathBuf,
-    /// Pages of the table.
-    #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pages: u64,
-    /// The share of the rows that are updated.
-    #[arg(long, default_value_t = 0.0005)]
-    fraction: f64,
-    /// Times each is measured.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    repetitions: u32,
-}
 
 /// Where the pages are before a query is timed.
 #[derive(Clone, Copy)]
@@ -71,6 +51,7 @@ struct Bench {
     server: Server,
     repetitions: u32,
     files: Vec<PathBuf>,
+    heap_files: Vec<PathBuf>,
 }
 
 impl Bench {
@@ -81,9 +62,11 @@ impl Bench {
         for extension in ["vacuum_skip", "pgstattuple", "pg_visibility", "pg_buffercache"] {
             client.batch_execute(&format!("CREATE EXTENSION {extension}"))?;
         }
-        study_table::create(&mut client, arguments.pages, arguments.fraction)?;
+        study_table::create(&mut client, arguments.pages)?;
+        study_table::update(&mut client, arguments.fraction)?;
         let files = study_table::files(&mut client, &server.data_folder())?;
-        Ok(Bench { server, repetitions: arguments.repetitions, files })
+        let heap_files = study_table::heap_files(&mut client, &server.data_folder())?;
+        Ok(Bench { server, repetitions: arguments.repetitions, files, heap_files })
     }
 
     fn prepare(&self, client: &mut Client, cache: Cache) -> Result<(), Error> {
@@ -134,10 +117,7 @@ impl Bench {
         let pages = self.pages_read_at_threshold_1()?;
         let rate = pages / milliseconds * 1e3;
         println!("\nCold at threshold 1: {pages} pages, {rate:.0} a second.");
-        // Not those of the maps: NODE_vm and NODE_fsm.
-        let heap = |file: &&PathBuf| !file.file_name().unwrap_or_default().to_string_lossy().contains('_');
-        let heap: Vec<PathBuf> = self.files.iter().filter(heap).cloned().collect();
-        match device::random_reads_a_second(&heap, 5)? {
+        match device::random_reads_a_second(&self.heap_files, 5)? {
             None => println!("fio is not installed, so the device's own rate is not known."),
             Some(device) => println!(
                 "fio, random reads of 8 kB at queue depth 32: {device:.0} a second; ratio {:.2}.",
@@ -154,15 +134,14 @@ fn print_table(heading: &str, ways: &[Way]) {
     let base = median(&ways[0].times).unwrap_or(f64::NAN);
     for way in ways {
         let middle = median(&way.times).unwrap_or(f64::NAN);
-        let least = way.times.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = way.times.iter().copied().fold(0.0, f64::max);
+        let (least, most) = (least(&way.times), most(&way.times));
         println!("| {} | {middle:.2} | {least:.2} | {most:.2} | {:.2} |", way.name, middle / base);
     }
 }
 
-fn main() -> Result<(), Error> {
-    let arguments = Arguments::parse();
-    let bench = Bench::set_up(&arguments)?;
+/// Measures, and prints the tables.
+pub fn measure(arguments: &Arguments) -> Result<(), Error> {
+    let bench = Bench::set_up(arguments)?;
     let no_hints = "SET vacuum_skip.read_ahead = 0";
 
     let mut ways = [
