@@ -6,10 +6,10 @@
 //! itself and for a read-only scan of a table as VACUUM's first phase would do
 //! it, and tells from the visibility map alone what any threshold would read.
 //!
-//! Where to look: [`skipping`] is the rule, `scan` the read-only heap scan,
-//! `vacuum` the real VACUUM, `functions` what SQL calls, `settings` every GUC, and
+//! Where to look: [`skipping`] is the rule, `reading` how the chosen blocks are
+//! read, `scan` the read-only heap scan, `vacuum` the real VACUUM, `functions` what SQL calls, `settings` every GUC, and
 //! `server` the only code that touches the server's C interface. Arrows go one
-//! way: functions → scan, vacuum → skipping, server.
+//! way: functions → scan, vacuum → reading → skipping, server.
 
 #![deny(unsafe_code)]
 
