@@ -9,28 +9,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # shellcheck source=scripts/setup.sh
 . "$ROOT/scripts/setup.sh"
-
-PASSED=0
-FAILED=0
-FAILED_PARTS=()
-
-# count_results FILE: add up cargo's and pg_regress's own counts.
-count_results() {
-    local passed failed
-    passed=$(awk '/^test result:/ { n += $4 } /^ok [0-9]+ / { n++ } END { print n + 0 }' "$1")
-    failed=$(awk '/^test result:/ { n += $6 } /^not ok [0-9]+ / { n++ } END { print n + 0 }' "$1")
-    PASSED=$((PASSED + passed)) FAILED=$((FAILED + failed))
-    ((passed + failed > 0)) || { say "no test ran" && return 1; }
-}
-
-# part NAME COMMAND...: a part that fails does not keep the others from running.
-part() {
-    local name=$1 output=$TEMP_DIR/output status=0
-    shift
-    "$@" | tee "$output" || status=$?
-    count_results "$output" || status=$?
-    ((status == 0)) || FAILED_PARTS+=("$name")
-}
+# shellcheck source=scripts/results.sh
+. "$ROOT/scripts/results.sh"
 
 # Rust tests. Their server finds the extension where pgrx installs the test build
 # of it: in a stage of its own, which leaves the release build in peace.
@@ -117,8 +97,7 @@ main() {
         *) die "no such part: $name; there are: unit regress live" ;;
         esac
     done
-    step "$PASSED passed, $FAILED failed"
-    ((${#FAILED_PARTS[@]} == 0)) || die "failed: ${FAILED_PARTS[*]}"
+    report_results
 }
 
 main "$@"
