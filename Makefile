@@ -1,15 +1,18 @@
 # One word for everything that is done with this project; the work is in scripts/.
 
-.PHONY: help demo test lint install psql bench clean
+.PHONY: help demo test test-core lint install psql bench clean
 
 help: ## list these
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: ## watch VACUUM's page skipping on a throwaway server: maps, plans, timings
 	@scripts/demo.sh
 
 test: ## run every test: unit, in-server, SQL regression, black-box
 	@scripts/test.sh
+
+test-core: ## run PostgreSQL's own tests with the extension in use: make test-core ARGS="vacuum stats"
+	@scripts/test-core.sh $(ARGS)
 
 lint: ## check format, clippy, documentation and shell scripts
 	@scripts/lint.sh

@@ -15,7 +15,7 @@ export VACUUM_SKIP_STAGE=$STAGE
 # job server is not for cargo, and with RUST_BACKTRACE a server would show a
 # backtrace with each error.
 for variable in ${!PG@}; do
-    case $variable in PG_CONFIG | PGRX_PG_CONFIG_PATH) ;; *) unset "$variable" ;; esac
+    case $variable in PG_CONFIG | PG_SOURCE | PGRX_PG_CONFIG_PATH) ;; *) unset "$variable" ;; esac
 done
 unset variable MAKEFLAGS MFLAGS MAKELEVEL CARGO_PGRX RUST_BACKTRACE
 
