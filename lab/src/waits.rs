@@ -38,7 +38,7 @@ impl Waits {
     }
 }
 
-/// Takes samples until stopped. That costs some time of a processor, so what is timed
+/// Takes samples until stopped, one at least. That costs some time of a processor, so what is timed
 /// meanwhile is not to be compared.
 pub struct Sampler {
     stop: Arc<AtomicBool>,
@@ -55,20 +55,25 @@ impl Sampler {
         let statement = client.prepare("SELECT wait_event FROM pg_stat_get_activity($1)")?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let mut take = move |waits: &mut Waits| -> Result<(), Error> {
+            let asleep_before = is_asleep(backend)?;
+            let row = client.query_one(&statement, &[&i32::try_from(backend)?])?;
+            let event = row.get::<_, Option<String>>(0).filter(|_| asleep_before);
+            waits.samples += 1;
+            if let (Some(event), true) = (event, is_asleep(backend)?) {
+                *waits.events.entry(event).or_default() += 1;
+            }
+            Ok(())
+        };
         let thread = thread::spawn(move || {
             let mut waits = Waits::default();
-            while !stopped.load(Ordering::Relaxed) {
-                let asleep = || process_status(backend).map(|(state, _)| state != 'R');
-                let before = asleep().map_err(|error| error.to_string())?;
-                let row = client.query_one(&statement, &[&i32::try_from(backend).unwrap_or_default()]);
-                let event: Option<String> = row.map_err(|error| error.to_string())?.get(0);
-                waits.samples += 1;
-                if let Some(event) = event.filter(|_| before && asleep().is_ok_and(|asleep| asleep)) {
-                    *waits.events.entry(event).or_default() += 1;
+            loop {
+                take(&mut waits).map_err(|error| error.to_string())?;
+                if stopped.load(Ordering::Relaxed) {
+                    return Ok(waits);
                 }
                 thread::sleep(INTERVAL);
             }
-            Ok(waits)
         });
         Ok(Sampler { stop, thread })
     }
@@ -82,6 +87,10 @@ impl Sampler {
         self.stop.store(true, Ordering::Relaxed);
         Ok(self.thread.join().map_err(|_| "the sampler panicked")??)
     }
+}
+
+fn is_asleep(backend: u32) -> Result<bool, Error> {
+    Ok(process_status(backend)?.0 != 'R')
 }
 
 #[cfg(test)]

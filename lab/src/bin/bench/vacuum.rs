@@ -329,3 +329,68 @@ pub fn measure(arguments: &Arguments) -> Result<(), Error> {
     print_ratios("VACUUM, in the kernel's cache", &rows, Cache::Kernel);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use vacuum_skip_lab::processes::{Difference, Used};
+    use vacuum_skip_lab::timed_vacuum::TimedVacuum;
+    use vacuum_skip_lab::verbose::VacuumFigures;
+    use vacuum_skip_lab::waits::Waits;
+
+    use super::{Cell, Row, WAYS};
+
+    fn vacuum(threshold: Option<u64>, scanned_pages: u64) -> TimedVacuum {
+        let backend = Used { on_cpu: 1_000_000_000, in_queue: 200_000_000, ..Used::default() };
+        TimedVacuum {
+            seconds: 2.0,
+            figures: VacuumFigures { threshold, scanned_pages, ..VacuumFigures::default() },
+            used: Difference {
+                backend,
+                processor_time: 4_000_000_000,
+                taken_by_others: 1_000_000_000,
+                ..Difference::default()
+            },
+        }
+    }
+
+    fn kept(way: usize, threshold: Option<u64>, scanned_pages: u64) -> Cell {
+        let mut cell = Cell::new(&WAYS[way]);
+        cell.keep(vacuum(threshold, scanned_pages)).unwrap();
+        cell
+    }
+
+    #[test]
+    fn what_bounds_a_vacuum_is_told_by_share() {
+        let mut cell = kept(0, None, 10);
+        assert_eq!(cell.bound_by(), "CPU 50 %, queueing for a CPU 10 %");
+        let events = [("AioIoCompletion", 15), ("WalSync", 20), ("WALWrite", 5), ("BufferContent", 5)];
+        let events = events.map(|(event, samples)| (event.to_string(), samples));
+        cell.waits = Waits { samples: 100, events: BTreeMap::from(events) };
+        assert_eq!(cell.bound_by(), "CPU 50 %, WAL 25 %, device 15 %, queueing for a CPU 10 %");
+        assert_eq!(cell.taken_by_others(), 0.25);
+    }
+
+    #[test]
+    fn a_vacuum_that_is_not_what_was_asked_for_is_refused() {
+        let refused =
+            |mut cell: Cell, threshold, pages| cell.keep(vacuum(threshold, pages)).unwrap_err().to_string();
+        assert_eq!(refused(kept(0, None, 10), Some(32), 10), "stock: the threshold in force was Some(32)");
+        assert_eq!(refused(kept(1, Some(32), 10), None, 10), "32, no hints: the threshold in force was None");
+        assert_eq!(
+            refused(kept(0, None, 10), None, 11),
+            "stock: two vacuums of one table read different pages"
+        );
+    }
+
+    #[test]
+    fn ways_at_the_threshold_of_the_server_must_read_its_pages() {
+        let row = |ours| Row {
+            fraction: 0.5,
+            cells: vec![kept(0, None, 10), kept(1, Some(32), ours), kept(3, Some(1), 4)],
+        };
+        assert!(row(10).check().is_ok());
+        assert!(row(11).check().is_err());
+    }
+}
