@@ -264,7 +264,9 @@ mod tests {
         let own = std::process::id();
         // The accounts are those of the process's first thread, which only waits here.
         let before = Used::of_process(own).unwrap();
-        let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        // Ends by itself too, should this test not come to end it.
+        let busy = "i=0; while [ $i -lt 100000000 ]; do i=$((i + 1)); done";
+        let mut child = Command::new("sh").args(["-c", busy]).spawn().unwrap();
         let pid = child.id();
         let started = Instant::now();
         while Used::of_process(pid).unwrap().on_cpu < 20_000_000 {
