@@ -105,7 +105,8 @@ tap() {
     chmod a+r "$TEMP_DIR/tap.conf"
     (
         export PATH=$PG_BINDIR:$PATH TEMP_CONFIG=$TEMP_DIR/tap.conf TESTDATADIR=$output TESTLOGDIR=$output/log
-        export PG_REGRESS=$CORE/source/src/test/regress/pg_regress PG_TEST_EXTRA=xid_wraparound enable_injection_points=yes
+        export PG_REGRESS=$CORE/source/src/test/regress/pg_regress PG_TEST_EXTRA=xid_wraparound
+        export PGCTLTIMEOUT=600 enable_injection_points=yes
         cd "$output" && as_server_user prove --verbose -I "$CORE/source/src/test/perl" "$@" | grep --line-buffered -v '^ *#'
     )
 }
