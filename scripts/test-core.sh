@@ -3,7 +3,8 @@
 # VACUUM through the extension, and a streaming standby that checks each page image
 # in the WAL (wal_consistency_checking) against the page its own replay made.
 #   scripts/test-core.sh                  all: regression, isolation, contrib, injection points, TAP
-#   scripts/test-core.sh TEST...          regression tests (after test_setup), isolation specs, TAP tests by name
+#   scripts/test-core.sh TEST...          regression tests, isolation specs and TAP tests by name; test_setup
+#                                         comes first, others that a test needs are named before it
 #   scripts/test-core.sh stock [TEST...]  the same on the server alone, for comparison
 # The source is that of Debian's package, or the tree that PG_SOURCE names. Status 69:
 # it could not be had, and nothing ran. Results of a failed run stay in .tools/core-results.
