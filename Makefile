@@ -23,7 +23,7 @@ install: ## install into your PostgreSQL 18: make install PG_CONFIG=/path/to/pg_
 psql: ## open psql on a throwaway server that has the extension
 	@scripts/psql.sh
 
-bench: ## time the functions against what PostgreSQL has: make bench ARGS="..."
+bench: ## time VACUUM and the functions against what PostgreSQL has: make bench ARGS="..."
 	@scripts/bench.sh $(ARGS)
 
 clean: ## remove what the build and the set-up made in this folder

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# make bench: times the functions against what PostgreSQL has. Arguments are the
-# program's: make bench ARGS="--pages 100000". To measure another storage than that
-# of /tmp, set TMPDIR to a folder on it.
+# make bench: times the functions and VACUUM against what PostgreSQL has. Arguments
+# are the program's; its --help tells them: make bench ARGS="--part vacuum". To measure
+# another storage than that of /tmp, set TMPDIR to a folder on it.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -65,7 +65,6 @@ fn vacuums_of_restored_copies_find_the_same() {
     assert_eq!(stock.figures.threshold, None);
     assert_eq!(stock.figures.rel_pages, PAGES);
     assert!(stock.used.backend.on_cpu > 0 && stock.used.backend.on_cpu <= stock.used.server.on_cpu);
-    assert!(stock.used.backend.write_bytes > 0, "a VACUUM writes: {:?}", stock.used);
     assert!(stock.used.processor_time > 0);
 
     // Without the copy there is next to nothing left to do.

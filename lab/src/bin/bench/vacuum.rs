@@ -76,8 +76,8 @@ impl Cell {
         median(&self.of(figure)).unwrap_or(f64::NAN)
     }
 
-    fn seconds(&self) -> Vec<f64> {
-        self.of(|vacuum| vacuum.seconds)
+    fn milliseconds(&self) -> Vec<f64> {
+        self.of(|vacuum| vacuum.seconds * 1e3)
     }
 
     /// Pages read, which must not differ between repetitions.
@@ -122,8 +122,11 @@ impl Cell {
         }
         shares.retain(|(_, share)| *share >= 0.1);
         shares.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-        let shares: Vec<String> =
+        let mut shares: Vec<String> =
             shares.iter().map(|(what, share)| format!("{what} {:.0} %", share * 100.0)).collect();
+        if self.waits.samples < FEW_SAMPLES {
+            shares.push("the rest is too short to sample".into());
+        }
         shares.join(", ")
     }
 }
@@ -169,14 +172,14 @@ impl Row {
                 Cache::Cold => "cold",
                 Cache::Kernel => "kernel",
             };
-            let seconds = cell.seconds();
+            let times = cell.milliseconds();
             println!(
-                "| {} | {cache} | {} | {:.3} | {:.3} | {:.3} | {} | {:.0} | {:.1} | {} | {} | {:.0} % |",
+                "| {} | {cache} | {} | {:.1} | {:.1} | {:.1} | {} | {:.0} | {:.1} | {} | {} | {:.0} % |",
                 self.fraction,
                 cell.way.name,
-                median(&seconds).unwrap_or(f64::NAN),
-                least(&seconds),
-                most(&seconds),
+                median(&times).unwrap_or(f64::NAN),
+                least(&times),
+                most(&times),
                 cell.scanned_pages(),
                 cell.middle(|vacuum| vacuum.used.server.read_bytes as f64 / 1e6),
                 cell.middle(|vacuum| vacuum.figures.wal_bytes as f64 / 1e6),
@@ -286,7 +289,7 @@ fn print_device(files: &[std::path::PathBuf]) -> Result<(), Error> {
 /// of the shortest times.
 fn print_ratios(heading: &str, rows: &[Row], cache: Cache) {
     let Some(first) = rows.first() else { return };
-    let mut header = "| rows updated | pages modified | stock, s |".to_string();
+    let mut header = "| rows updated | pages modified | stock, ms |".to_string();
     let mut line = "| ---: | ---: | ---: |".to_string();
     for cell in first.cells(cache).iter().skip(1) {
         let _ = write!(header, " {} |", cell.way.name);
@@ -296,12 +299,13 @@ fn print_ratios(heading: &str, rows: &[Row], cache: Cache) {
     for row in rows {
         let cells = row.cells(cache);
         let stock = cells[0];
-        let (middle, shortest) = (median(&stock.seconds()).unwrap_or(f64::NAN), least(&stock.seconds()));
-        print!("| {} | {:.2} % | {middle:.3} |", row.fraction, row.modified_percent());
+        let (middle, shortest) =
+            (median(&stock.milliseconds()).unwrap_or(f64::NAN), least(&stock.milliseconds()));
+        print!("| {} | {:.2} % | {middle:.1} |", row.fraction, row.modified_percent());
         for cell in &cells[1..] {
-            let seconds = cell.seconds();
-            let ratio = median(&seconds).unwrap_or(f64::NAN) / middle;
-            print!(" {ratio:.2} ({:.2}) |", least(&seconds) / shortest);
+            let times = cell.milliseconds();
+            let ratio = median(&times).unwrap_or(f64::NAN) / middle;
+            print!(" {ratio:.2} ({:.2}) |", least(&times) / shortest);
         }
         println!(" {} |", stock.bound_by());
     }
@@ -312,7 +316,7 @@ pub fn measure(arguments: &Arguments) -> Result<(), Error> {
     let bench = Bench::set_up(arguments)?;
     println!(
         "\nVACUUM, every way\n\n\
-         | rows updated | cache | threshold | median s | min | max | pages scanned | MB read | MB of WAL | device busy | bound by | others |\n\
+         | rows updated | cache | threshold | median ms | min | max | pages scanned | MB read | MB of WAL | device busy | bound by | others |\n\
          | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |"
     );
     let mut rows = Vec::new();
@@ -364,7 +368,7 @@ mod tests {
     #[test]
     fn what_bounds_a_vacuum_is_told_by_share() {
         let mut cell = kept(0, None, 10);
-        assert_eq!(cell.bound_by(), "CPU 50 %, queueing for a CPU 10 %");
+        assert_eq!(cell.bound_by(), "CPU 50 %, queueing for a CPU 10 %, the rest is too short to sample");
         let events = [("AioIoCompletion", 15), ("WalSync", 20), ("WALWrite", 5), ("BufferContent", 5)];
         let events = events.map(|(event, samples)| (event.to_string(), samples));
         cell.waits = Waits { samples: 100, events: BTreeMap::from(events) };
