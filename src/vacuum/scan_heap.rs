@@ -16,12 +16,17 @@ use crate::server::vacuum::statistics::{estimate_tuples, vacuum_free_space_map};
 use crate::server::visibility_map::PinnedMap;
 use crate::skipping::{Threshold, VacuumBlock, VacuumBlocks};
 
-/// The failsafe is checked each time so many pages were scanned: 4 GB.
-const FAILSAFE_EVERY_PAGES: u32 = (4 << 30) / pgrx::pg_sys::BLCKSZ;
+/// The failsafe is checked each time so many pages were scanned.
+const FAILSAFE_EVERY_PAGES: u32 = pages_of_gigabytes(4);
 
 /// Without indexes, the free space map's upper levels are brought up to date each time
-/// so many blocks were passed: 8 GB.
-const VACUUM_FSM_EVERY_PAGES: u32 = ((8_u64 << 30) / pgrx::pg_sys::BLCKSZ as u64) as u32;
+/// so many blocks were passed.
+const VACUUM_FSM_EVERY_PAGES: u32 = pages_of_gigabytes(8);
+
+const fn pages_of_gigabytes(gigabytes: u64) -> u32 {
+    // As bytes they do not fit 32 bits.
+    ((gigabytes << 30) / pgrx::pg_sys::BLCKSZ as u64) as u32
+}
 
 /// What became of a page.
 struct Processed {

@@ -1,0 +1,152 @@
+//! The failsafe, engaged before a VACUUM begins or while it is under way: what is given up
+//! is the same as by the server's own VACUUM, and so is what is told of it.
+//!
+//! A table is almost old enough. Its first page is held by a cursor, and has a row that an
+//! aggressive VACUUM must freeze, so VACUUM waits there. Then some transactions pass, the
+//! table is old enough, and the cursor is closed.
+
+use vacuum_skip_pg_test::tables::create_filled;
+use vacuum_skip_pg_test::{Server, Session, assert_sound, wait_until};
+
+/// The failsafe engages from an age of 105 % of autovacuum_freeze_max_age on. Each test has
+/// a server of its own: a transaction that runs elsewhere would keep rows from being old.
+fn server() -> Server {
+    let settings = ["autovacuum_freeze_max_age=100000", "vacuum_failsafe_age=0"];
+    Server::start(&settings).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The server's code, and ours.
+const ENGINES: [&str; 2] = ["never", "always"];
+
+/// Makes `t` as old as that, in transactions.
+fn set_age(session: &mut Session, age: u32) {
+    session.run(&format!(
+        "UPDATE pg_class SET relfrozenxid = ((pg_current_xact_id()::text::bigint - {age} + 4294967296)
+           % 4294967296)::text::xid WHERE oid = 't'::regclass"
+    ));
+}
+
+/// What `vacuum` of `t` tells if the failsafe engages while it waits for the page that has
+/// row `id`, but for what depends on time and on the rest of the server.
+fn told(server: &Server, engine: &str, id: u32, vacuum: &str) -> Vec<String> {
+    let mut observer = server.connect("test");
+    set_age(&mut observer, 104_900);
+    let held = observer.row(&format!("SELECT ctid FROM t WHERE id = {id}"));
+    let mut holder = server.connect("test");
+    holder.run(&format!("BEGIN; DECLARE c CURSOR FOR SELECT FROM t WHERE ctid = '{held}'; FETCH c"));
+    let mut session = server.connect("test");
+    session.run(&format!("SET vacuum_skip.vacuum_engine = {engine}; SET maintenance_work_mem = '64kB'"));
+    let pid = session.pid();
+    let running = session.start(vacuum);
+    let waits =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'BufferPin'");
+    wait_until("a VACUUM that waits for a page", || {
+        assert!(!running.is_finished(), "{engine}: the VACUUM did not wait");
+        observer.row(&waits) == "1"
+    });
+    for _ in 0..200 {
+        observer.run("SELECT pg_current_xact_id()");
+    }
+    drop(holder);
+    let (mut session, result) = running.finish();
+    result.unwrap_or_else(|error| panic!("{engine}: {error}"));
+    let varies =
+        ["read rate", "buffer usage", "WAL usage", "system usage", "skip pages", "cutoff", "new rel"];
+    let kept = |line: &String| !varies.iter().any(|what| line.contains(what));
+    session.take_messages_in_full().into_iter().filter(kept).collect()
+}
+
+/// How many pages of `t` are in shared buffers.
+fn pages_in_buffers(session: &mut Session) -> u32 {
+    session.value(
+        "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('t') AND relforknumber = 0
+         AND reldatabase = (SELECT oid FROM pg_database WHERE datname = current_database())",
+    )
+}
+
+#[track_caller]
+fn assert_engaged_after(told: &[String], index_scans: u32) {
+    let line = format!("as a failsafe after {index_scans} index scans");
+    assert!(told.iter().any(|told| told.starts_with("WARNING") && told.ends_with(&line)), "{told:#?}");
+}
+
+#[test]
+fn a_failsafe_that_engages_from_the_start() {
+    let server = server();
+    let mut session = server.new_database("test");
+    create_filled(&mut session);
+    let [servers, ours] = ENGINES.map(|engine| {
+        session.run(
+            "CREATE TABLE t AS SELECT * FROM filled(4000); CREATE INDEX ON t (id); CREATE INDEX ON t (v);
+             DELETE FROM t WHERE id % 9 = 0 OR id > 3000",
+        );
+        set_age(&mut session, 106_000);
+        server.evict(&mut session, "t");
+        session.run(&format!("SET vacuum_skip.vacuum_engine = {engine}"));
+        session.run("VACUUM (PARALLEL 2, BUFFER_USAGE_LIMIT '128kB') t");
+        let pages: u32 = session.value("SELECT pg_relation_size('t') / 8192");
+        assert_eq!(pages_in_buffers(&mut session), pages, "{engine}: all of shared buffers is used");
+        assert_sound(&mut session, "t");
+        let told = session.take_messages_in_full();
+        session.run("DROP TABLE t");
+        told
+    });
+    assert_eq!(ours, servers);
+    assert_engaged_after(&ours, 0);
+}
+
+#[test]
+fn a_failsafe_that_engages_between_passes_over_the_indexes() {
+    let server = server();
+    let mut session = server.new_database("test");
+    create_filled(&mut session);
+    let [servers, ours] = ENGINES.map(|engine| {
+        session.run(
+            "CREATE TABLE t AS SELECT * FROM filled(6000); CREATE INDEX ON t (id); CREATE INDEX ON t (v);
+             DELETE FROM t WHERE id % 9 = 0 OR id > 4000",
+        );
+        let told = told(&server, engine, 1801, "VACUUM (VERBOSE, FREEZE, PROCESS_TOAST off) t");
+        assert_sound(&mut session, "t");
+        session.run("DROP TABLE t");
+        told
+    });
+    assert_eq!(ours, servers);
+    assert_engaged_after(&ours, 2);
+    for line in ["pages: 0 removed", "index scan bypassed by failsafe"] {
+        assert!(ours.iter().any(|told| told.contains(line)), "{line}: {ours:#?}");
+    }
+}
+
+/// Pages between two looks at the age during a scan.
+const FAILSAFE_EVERY_PAGES: u64 = 524_288;
+
+/// Makes `t` as many pages long. New pages take no room on the disk, and not much time.
+fn add_new_pages(server: &Server, session: &mut Session, pages: u64) {
+    const SEGMENT: u64 = 131_072;
+    server.evict(session, "t");
+    let path: String = session.value("SELECT pg_relation_filepath('t')");
+    for segment in 0..=pages / SEGMENT {
+        let suffix = if segment == 0 { String::new() } else { format!(".{segment}") };
+        let bytes = (pages - segment * SEGMENT).min(SEGMENT) * 8192;
+        session.run(&format!("COPY (SELECT) TO PROGRAM 'truncate --size {bytes} {path}{suffix}'"));
+    }
+}
+
+#[test]
+fn a_failsafe_that_engages_in_the_middle_of_a_scan() {
+    let server = server();
+    let mut session = server.new_database("test");
+    let [servers, ours] = ENGINES.map(|engine| {
+        session.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1)");
+        add_new_pages(&server, &mut session, FAILSAFE_EVERY_PAGES + 2000);
+        let vacuum = "VACUUM (VERBOSE, FREEZE, BUFFER_USAGE_LIMIT '128kB') t";
+        let told = told(&server, engine, 1, vacuum);
+        let cached = pages_in_buffers(&mut session);
+        assert!((2000..2500).contains(&cached), "{engine}: {cached} pages are in shared buffers");
+        session.run("DROP TABLE t");
+        told
+    });
+    assert_eq!(ours, servers);
+    assert_engaged_after(&ours, 0);
+    assert!(ours.iter().any(|line| line.contains("pages: 0 removed")), "{ours:#?}");
+}
