@@ -84,6 +84,22 @@ fn the_option_counts_more_than_the_session_and_that_more_than_the_label() {
 }
 
 #[test]
+fn the_option_of_a_command_that_fails_ends_with_it() {
+    let mut session = database("failed");
+    let threshold = "SELECT threshold || ' ' || source FROM vacuum_skip_threshold('t')";
+    session.run("CREATE TABLE seen (threshold text)");
+    session.run(&format!(
+        "DO $$ BEGIN
+           BEGIN EXECUTE 'VACUUM (SKIP_PAGES_THRESHOLD 4) t'; EXCEPTION WHEN active_sql_transaction THEN NULL; END;
+           INSERT INTO seen {threshold};
+         END $$"
+    ));
+    assert_eq!(session.rows("TABLE seen"), ["32 default"], "in the same transaction");
+    session.failure("VACUUM (SKIP_PAGES_THRESHOLD 4) missing");
+    assert_eq!(session.row(threshold), "32 default", "in the next one");
+}
+
+#[test]
 fn every_table_of_a_command_has_its_option_or_its_own_label() {
     let mut session = database("several");
     session.run(

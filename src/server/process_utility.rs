@@ -8,7 +8,7 @@
 //!
 //! A VACUUM commits many transactions, so the value belongs to none of them: it
 //! ends when the command returns. A command that fails does not return; the abort
-//! of its transaction ends the value then.
+//! of the transaction or subtransaction that it was given in ends the value then.
 //!
 //! As in [`super::table_am`], the hook has no guard, since the errors of all
 //! commands pass through it and must keep all their fields, the position in the
@@ -65,10 +65,17 @@ pub struct NewOption {
     pub value: fn(&VacuumCommand) -> Option<i32>,
 }
 
+#[derive(Clone, Copy)]
+struct Value {
+    value: i32,
+    /// How many transactions, each within the one before, the command was given in.
+    nest_level: c_int,
+}
+
 thread_local! {
     static NEW_OPTION: Cell<Option<NewOption>> = const { Cell::new(None) };
     /// Its value in the VACUUM that is running.
-    static VALUE: Cell<Option<i32>> = const { Cell::new(None) };
+    static VALUE: Cell<Option<Value>> = const { Cell::new(None) };
     /// The hook that was there before.
     static NEXT: Cell<Hook> = const { Cell::new(standard_ProcessUtility) };
 }
@@ -83,12 +90,13 @@ pub fn add_vacuum_option(option: NewOption) {
         }
         pg_sys::ProcessUtility_hook = Some(process_utility);
         pg_sys::RegisterXactCallback(Some(end_of_transaction), ptr::null_mut());
+        pg_sys::RegisterSubXactCallback(Some(end_of_subtransaction), ptr::null_mut());
     }
 }
 
 /// The option's value in the VACUUM command that this session is running.
 pub fn current_value() -> Option<i32> {
-    VALUE.get()
+    VALUE.get().map(|it| it.value)
 }
 
 unsafe extern "C-unwind" fn process_utility(
@@ -119,6 +127,22 @@ unsafe extern "C-unwind" fn end_of_transaction(event: pg_sys::XactEvent::Type, _
     }
 }
 
+#[pg_guard]
+unsafe extern "C-unwind" fn end_of_subtransaction(
+    event: pg_sys::SubXactEvent::Type,
+    _subtransaction: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
+    _argument: *mut c_void,
+) {
+    // SAFETY: reads a number of this process.
+    let nest_level = unsafe { pg_sys::GetCurrentTransactionNestLevel() };
+    // Deeper ones are of functions that the VACUUM calls, and no end of it.
+    let had_the_command = VALUE.get().is_some_and(|it| it.nest_level >= nest_level);
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB && had_the_command {
+        VALUE.set(None);
+    }
+}
+
 /// Remembers the option of a VACUUM; the statement without it. Every VACUUM gets
 /// here, and one without the option has no value.
 ///
@@ -131,7 +155,8 @@ unsafe fn take_option(statement: *mut pg_sys::PlannedStmt, query: *const c_char)
         let Some(command) = VacuumCommand::of(statement, query) else { return statement };
         let Some(option) = NEW_OPTION.get() else { return statement };
         let value = (option.value)(&command);
-        VALUE.set(value);
+        let nest_level = pg_sys::GetCurrentTransactionNestLevel();
+        VALUE.set(value.map(|value| Value { value, nest_level }));
         if value.is_some() { without(statement, option.name) } else { statement }
     }
 }
