@@ -21,7 +21,7 @@ pub struct Session {
 }
 
 /// An error that the server has sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
     /// The SQLSTATE.
     pub code: String,
@@ -29,12 +29,14 @@ pub struct Failure {
     pub message: String,
     /// The detail, or else nothing.
     pub detail: String,
+    /// The CONTEXT lines, or else nothing.
+    pub context: String,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { code, message, detail } = self;
-        write!(f, "{code}: {message} ({detail})")
+        let Failure { code, message, detail, context } = self;
+        write!(f, "{code}: {message} ({detail}) ({context})")
     }
 }
 
@@ -289,12 +291,10 @@ fn describe(error: &DbError) -> Failure {
         code: error.code().code().to_owned(),
         message: error.message().to_owned(),
         detail: error.detail().unwrap_or_default().to_owned(),
+        context: error.where_().unwrap_or_default().to_owned(),
     }
 }
 
 fn failure(error: &postgres::Error) -> Failure {
-    error.as_db_error().map_or_else(
-        || Failure { code: String::new(), message: error.to_string(), detail: String::new() },
-        describe,
-    )
+    error.as_db_error().map_or_else(|| Failure { message: error.to_string(), ..Failure::default() }, describe)
 }

@@ -92,24 +92,31 @@ fn ended(database: &str, engine: &str, phase: &str, function: &str) -> (Failure,
     (failure, observer)
 }
 
+/// Where in the table it was is a matter of time.
+fn without_numbers(failure: Failure) -> Failure {
+    let context = failure.context.replace(|character: char| character.is_ascii_digit(), "");
+    Failure { context, ..failure }
+}
+
 /// Ends both VACUUMs in each phase, and has ours begin anew.
 fn both_ended_alike(database: &str, function: &str) {
     drop(server().new_database(database));
     for phase in PHASES {
-        let mut failures = Vec::new();
-        for engine in ENGINES {
+        let failures = ENGINES.map(|engine| {
             let (failure, mut observer) = ended(database, engine, phase, function);
-            failures.push(failure);
             assert_sound(&mut observer, "t");
             observer.run("SET vacuum_skip.vacuum_engine = always");
             observer.run("VACUUM t");
             assert_sound(&mut observer, "t");
             assert_eq!(observer.row("SELECT count(*) FROM t"), "8100", "rows after {phase} of {engine}");
-        }
+            failure
+        });
         // Whether the last words of a process arrive before the connection is closed is
         // a matter of luck.
         if function == "pg_cancel_backend" {
-            assert_eq!(failures[0], failures[1], "{function} while {phase}");
+            let [servers, ours] = failures.map(without_numbers);
+            assert!(servers.context.contains("relation \"public.t\""), "{servers}");
+            assert_eq!(servers, ours, "{function} while {phase}");
         }
     }
 }

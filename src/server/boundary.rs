@@ -15,13 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pgrx::pg_sys;
 
+use super::raw;
+
 /// Whether the innermost call from the server came through [`callback`]. (A backend
 /// has one thread.)
 static RETHROWS: AtomicBool = AtomicBool::new(false);
-
-unsafe extern "C-unwind" {
-    fn pg_re_throw() -> !;
-}
 
 /// Unwinds Rust frames after an ERROR that the server still holds.
 struct ServerError;
@@ -93,6 +91,6 @@ pub(super) unsafe fn callback<T>(body: impl FnOnce() -> T) -> T {
     match outcome {
         Ok(value) => value,
         // SAFETY: the server's error is on its stack, and nothing here needs dropping.
-        Err(ServerError) => unsafe { pg_re_throw() },
+        Err(ServerError) => unsafe { raw::pg_re_throw() },
     }
 }

@@ -7,6 +7,7 @@ use std::ptr;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 use super::boundary::guarded;
+use super::raw;
 
 /// An error that names the thing and says what to do: a primary message
 /// (lower case, no full stop), and detail and hint as sentences.
@@ -83,20 +84,6 @@ impl UserError {
 #[track_caller]
 pub fn report(level: PgLogLevel, message: String) {
     UserError::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message).report_at(level);
-}
-
-/// The functions behind the server's macro ereport (elog.c).
-mod raw {
-    use std::ffi::{c_char, c_int};
-
-    unsafe extern "C-unwind" {
-        pub fn errstart(level: c_int, domain: *const c_char) -> bool;
-        pub fn errcode(code: c_int) -> c_int;
-        pub fn errmsg_internal(format: *const c_char, ...) -> c_int;
-        pub fn errdetail_internal(format: *const c_char, ...) -> c_int;
-        pub fn errhint_internal(format: *const c_char, ...) -> c_int;
-        pub fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
-    }
 }
 
 /// Takes the value out, or raises the error.

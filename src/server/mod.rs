@@ -31,6 +31,7 @@ pub mod page;
 pub mod prefetch;
 pub mod process_utility;
 pub mod progress;
+mod raw;
 pub mod reader;
 pub mod regclass;
 pub mod relation;

@@ -8,7 +8,9 @@ use std::mem::{MaybeUninit, offset_of};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::boundary::guarded;
 use super::error::UserError;
+use super::raw;
 use super::reader::{PinnedBuffer, page_of};
 use super::relation::HeapRelation;
 
@@ -52,24 +54,6 @@ impl PageCounts {
     }
 }
 
-/// The server's functions without pgrx's wrapper, which takes a `sigsetjmp` a
-/// call. They may raise errors, so they are called only within
-/// `pg_guard_ffi_boundary`, in code that has nothing to drop.
-mod raw {
-    use pgrx::pg_sys;
-
-    #[allow(clashing_extern_declarations)]
-    unsafe extern "C-unwind" {
-        pub fn LockBuffer(buffer: pg_sys::Buffer, mode: std::ffi::c_int);
-        pub fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
-        pub fn HeapTupleSatisfiesVacuum(
-            tuple: pg_sys::HeapTuple,
-            oldest_xmin: pg_sys::TransactionId,
-            buffer: pg_sys::Buffer,
-        ) -> pg_sys::HTSV_Result::Type;
-    }
-}
-
 /// Counts what is on the page in `buffer`, that of `block`, and releases it.
 ///
 /// # Errors
@@ -90,7 +74,7 @@ pub fn count_page(
     // would need dropping, so an ERROR may jump over it; the lock and the pin
     // are then released by the abort of the transaction.
     unsafe {
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+        guarded(|| {
             raw::LockBuffer(raw_buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
             broken_item = count_locked(raw_buffer, tuple, oldest_xmin, &mut counts);
             raw::UnlockReleaseBuffer(raw_buffer);

@@ -13,28 +13,10 @@ use std::mem::offset_of;
 
 use pgrx::pg_sys;
 
+use super::boundary::guarded;
 use super::interrupts::check_for_interrupts;
+use super::raw;
 use super::relation::HeapRelation;
-
-/// As in [`super::page`]: without pgrx's wrapper, to be called only within
-/// `pg_guard_ffi_boundary`, in code that has nothing to drop.
-mod raw {
-    use pgrx::pg_sys;
-
-    #[allow(clashing_extern_declarations)]
-    unsafe extern "C-unwind" {
-        pub fn BufTableHashCode(tag: *mut pg_sys::BufferTag) -> u32;
-        pub fn BufTableLookup(tag: *mut pg_sys::BufferTag, hash: u32) -> std::ffi::c_int;
-        pub fn LWLockAcquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> bool;
-        pub fn LWLockRelease(lock: *mut pg_sys::LWLock);
-        pub fn smgrprefetch(
-            smgr: pg_sys::SMgrRelation,
-            fork: pg_sys::ForkNumber::Type,
-            block: pg_sys::BlockNumber,
-            blocks: std::ffi::c_int,
-        ) -> bool;
-    }
-}
 
 /// Where in shared buffers a block was when it was looked up. It may have been
 /// replaced since: this is good for hints and nothing else.
@@ -131,7 +113,7 @@ impl<'rel> Prefetcher<'rel> {
         unsafe {
             let smgr = pg_sys::RelationGetSmgr(self.relation.as_ptr());
             let end = first_block + places.len() as u32;
-            pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            guarded(|| {
                 let mut absent = 0;
                 for (place, block) in places.iter_mut().zip(first_block..) {
                     *place = find(smgr, block);

@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-use super::let_go;
+use super::{let_go, raw};
 
 /// Reports the first phase of a vacuum, "scanning heap", until dropped. Reports
 /// nothing within a command that reports its own progress, such as COPY: a
@@ -178,12 +178,5 @@ impl VacuumProgress {
         unsafe {
             pg_sys::pgstat_progress_update_multi_param(N as i32, indexes.as_ptr(), values.as_ptr());
         }
-    }
-}
-
-/// Without pgrx's wrapper: called for each block, and cannot raise an error.
-mod raw {
-    unsafe extern "C-unwind" {
-        pub fn pgstat_progress_update_param(index: std::ffi::c_int, value: i64);
     }
 }

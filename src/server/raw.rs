@@ -1,16 +1,25 @@
-//! The server's functions that a VACUUM calls, without pgrx's wrapper: several
-//! calls for one page share one [`guarded`](crate::server::boundary::guarded).
-//! Most may raise errors, so they are called only within it, save those that
-//! only compute.
+//! The server's functions without pgrx's wrapper.
+//!
+//! The wrapper takes a `sigsetjmp` a call, where several calls for one page can share
+//! one [`guarded`](super::boundary::guarded); and of an error it keeps only some of the
+//! fields. Most of these functions may raise errors, so they are called only within
+//! `guarded`, save those that only compute.
 
-use std::ffi::{c_char, c_int, c_long};
+use std::ffi::{c_char, c_int, c_long, c_void};
 
 use pgrx::pg_sys::{
-    BlockNumber, Buffer, BufferAccessStrategy, HTSV_Result, HeapTuple, HeapTupleFreeze, HeapTupleHeader,
-    IndexBulkDeleteResult, IndexVacuumInfo, LOCKMODE, MultiXactId, OffsetNumber, ParallelVacuumState,
-    PruneFreezeResult, PruneReason, Relation, TidStore, TidStoreIter, TidStoreIterResult, TransactionId,
-    VacDeadItemsInfo, VacuumCutoffs, XLogRecPtr,
+    BlockNumber, Buffer, BufferAccessStrategy, BufferTag, ForkNumber, GlobalVisState, HTSV_Result, HeapTuple,
+    HeapTupleFreeze, HeapTupleHeader, IndexBulkDeleteResult, IndexVacuumInfo, LOCKMODE, LWLock, LWLockMode,
+    MultiXactId, OffsetNumber, ParallelVacuumState, PrefetchBufferResult, PruneFreezeResult, PruneReason,
+    ReadBufferMode, ReadStream, Relation, SMgrRelation, TidStore, TidStoreIter, TidStoreIterResult,
+    TransactionId, VacDeadItemsInfo, VacuumCutoffs, XLogRecPtr,
 };
+
+use super::vacuum::usage::ResourceUsage;
+
+/// Chooses the next block of a read stream.
+pub type ReadStreamBlockNumber =
+    unsafe extern "C-unwind" fn(*mut ReadStream, *mut c_void, *mut c_void) -> BlockNumber;
 
 #[allow(clashing_extern_declarations)]
 unsafe extern "C-unwind" {
@@ -24,13 +33,44 @@ unsafe extern "C-unwind" {
     pub fn CheckBufferIsPinnedOnce(buffer: Buffer);
     pub fn ReadBufferExtended(
         relation: Relation,
-        fork: i32,
+        fork: ForkNumber::Type,
         block: BlockNumber,
-        mode: u32,
+        mode: ReadBufferMode::Type,
         strategy: BufferAccessStrategy,
     ) -> Buffer;
+    pub fn PrefetchBuffer(
+        relation: Relation,
+        fork: ForkNumber::Type,
+        block: BlockNumber,
+    ) -> PrefetchBufferResult;
+    pub fn RelationGetNumberOfBlocksInFork(relation: Relation, fork: ForkNumber::Type) -> BlockNumber;
     pub fn PageGetHeapFreeSpace(page: *const u8) -> usize;
     pub fn PageTruncateLinePointerArray(page: *mut u8);
+
+    // buf_table.c, lwlock.c, smgr.c
+    pub fn BufTableHashCode(tag: *mut BufferTag) -> u32;
+    pub fn BufTableLookup(tag: *mut BufferTag, hash: u32) -> c_int;
+    pub fn LWLockAcquire(lock: *mut LWLock, mode: LWLockMode::Type) -> bool;
+    pub fn LWLockRelease(lock: *mut LWLock);
+    pub fn smgrprefetch(
+        smgr: SMgrRelation,
+        fork: ForkNumber::Type,
+        block: BlockNumber,
+        blocks: c_int,
+    ) -> bool;
+
+    // read_stream.c
+    pub fn read_stream_begin_relation(
+        flags: c_int,
+        strategy: BufferAccessStrategy,
+        relation: Relation,
+        fork: ForkNumber::Type,
+        next_block: ReadStreamBlockNumber,
+        blocks: *mut c_void,
+        size_for_each_buffer: usize,
+    ) -> *mut ReadStream;
+    pub fn read_stream_next_buffer(stream: *mut ReadStream, known: *mut *mut c_void) -> Buffer;
+    pub fn read_stream_end(stream: *mut ReadStream);
 
     // visibilitymap.c, freespace.c
     pub fn visibilitymap_pin(relation: Relation, block: BlockNumber, map_buffer: *mut Buffer);
@@ -44,6 +84,11 @@ unsafe extern "C-unwind" {
         cutoff_xid: TransactionId,
         flags: u8,
     ) -> u8;
+    pub fn visibilitymap_count(
+        relation: Relation,
+        all_visible: *mut BlockNumber,
+        all_frozen: *mut BlockNumber,
+    );
     pub fn visibilitymap_clear(relation: Relation, block: BlockNumber, map_buffer: Buffer, flags: u8)
     -> bool;
     pub fn GetRecordedFreeSpace(relation: Relation, block: BlockNumber) -> usize;
@@ -54,7 +99,7 @@ unsafe extern "C-unwind" {
     pub fn heap_page_prune_and_freeze(
         relation: Relation,
         buffer: Buffer,
-        vistest: *mut pgrx::pg_sys::GlobalVisState,
+        vistest: *mut GlobalVisState,
         options: c_int,
         cutoffs: *mut VacuumCutoffs,
         result: *mut PruneFreezeResult,
@@ -92,7 +137,8 @@ unsafe extern "C-unwind" {
     ) -> HTSV_Result::Type;
     pub fn log_newpage_buffer(buffer: Buffer, standard_page: bool) -> XLogRecPtr;
 
-    // tidstore.c
+    // mcxt.c, tidstore.c
+    pub fn palloc(size: usize) -> *mut c_void;
     pub fn TidStoreCreateLocal(max_bytes: usize, insert_only: bool) -> *mut TidStore;
     pub fn TidStoreDestroy(store: *mut TidStore);
     pub fn TidStoreMemoryUsage(store: *mut TidStore) -> usize;
@@ -177,11 +223,22 @@ unsafe extern "C-unwind" {
     pub fn LockHasWaitersRelation(relation: Relation, lock: LOCKMODE) -> bool;
     pub fn RelationTruncate(relation: Relation, pages: BlockNumber);
 
+    // postgres.c, backend_progress.c
+    pub fn ProcessInterrupts();
+    pub fn pgstat_progress_update_param(index: c_int, value: i64);
+
     // elog.c, pg_rusage.c
+    pub fn pg_re_throw() -> !;
+    pub fn errstart(level: c_int, domain: *const c_char) -> bool;
+    pub fn errcode(code: c_int) -> c_int;
+    pub fn errmsg_internal(format: *const c_char, ...) -> c_int;
+    pub fn errdetail_internal(format: *const c_char, ...) -> c_int;
+    pub fn errhint_internal(format: *const c_char, ...) -> c_int;
+    pub fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
     pub fn set_errcontext_domain(domain: *const c_char) -> c_int;
     pub fn errcontext_msg(format: *const c_char, ...) -> c_int;
-    pub fn pg_rusage_init(usage: *mut super::usage::ResourceUsage);
-    pub fn pg_rusage_show(usage: *const super::usage::ResourceUsage) -> *const c_char;
+    pub fn pg_rusage_init(usage: *mut ResourceUsage);
+    pub fn pg_rusage_show(usage: *const ResourceUsage) -> *const c_char;
 }
 
 // Settings of the server that pgrx has no declarations for (autovacuum.h).

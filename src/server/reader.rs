@@ -14,9 +14,9 @@ use std::sync::LazyLock;
 use pgrx::pg_sys;
 
 use super::boundary::{callback, guarded};
-use super::let_go;
 use super::relation::HeapRelation;
 use super::settings::with_setting;
+use super::{let_go, raw};
 
 const INVALID_BLOCK: pg_sys::BlockNumber = pg_sys::InvalidBlockNumber;
 /// No buffer.
@@ -307,42 +307,5 @@ unsafe extern "C-unwind" fn next_block<B: Iterator<Item: Block>>(
             }
             None => INVALID_BLOCK,
         })
-    }
-}
-
-/// As in [`super::page`]: without pgrx's wrapper, to be called only within
-/// [`guarded`].
-mod raw {
-    use std::ffi::{c_int, c_void};
-
-    use pgrx::pg_sys;
-
-    #[allow(clashing_extern_declarations)]
-    unsafe extern "C-unwind" {
-        pub fn ReadBufferExtended(
-            relation: pg_sys::Relation,
-            fork: pg_sys::ForkNumber::Type,
-            block: pg_sys::BlockNumber,
-            mode: pg_sys::ReadBufferMode::Type,
-            strategy: pg_sys::BufferAccessStrategy,
-        ) -> pg_sys::Buffer;
-        pub fn read_stream_begin_relation(
-            flags: c_int,
-            strategy: pg_sys::BufferAccessStrategy,
-            relation: pg_sys::Relation,
-            fork: pg_sys::ForkNumber::Type,
-            next_block: unsafe extern "C-unwind" fn(
-                *mut pg_sys::ReadStream,
-                *mut c_void,
-                *mut c_void,
-            ) -> pg_sys::BlockNumber,
-            blocks: *mut c_void,
-            size_for_each_buffer: usize,
-        ) -> *mut pg_sys::ReadStream;
-        pub fn read_stream_next_buffer(
-            stream: *mut pg_sys::ReadStream,
-            known: *mut *mut c_void,
-        ) -> pg_sys::Buffer;
-        pub fn read_stream_end(stream: *mut pg_sys::ReadStream);
     }
 }

@@ -11,8 +11,9 @@ use std::mem::ManuallyDrop;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::boundary::guarded;
 use super::error::UserError;
-use super::let_go;
+use super::{let_go, raw};
 
 /// InvalidSubTransactionId (c.h).
 const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
@@ -167,8 +168,9 @@ impl HeapRelation {
 
     /// The number of blocks of the main fork now.
     pub fn pages(&self) -> u32 {
+        let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
         // SAFETY: the relation is open.
-        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM) }
+        unsafe { guarded(|| raw::RelationGetNumberOfBlocksInFork(self.relation, fork)) }
     }
 
     /// Whether its blocks go through this session's local buffers.

@@ -6,11 +6,12 @@
 
 use pgrx::pg_sys;
 
+use super::boundary::guarded;
 use super::interrupts::check_for_interrupts;
-use super::let_go;
 use super::page::HEADER;
 use super::reader::{INVALID_BUFFER, page_of};
 use super::relation::HeapRelation;
+use super::{let_go, raw};
 
 /// Heap pages that one word of the map describes, two bits each.
 const PAGES_PER_WORD: u32 = u64::BITS / 2;
@@ -56,7 +57,7 @@ impl<'rel> PinnedMap<'rel> {
         // SAFETY: the relation is open, and `buffer` is InvalidBuffer or a pin
         // on this map, which the call releases or keeps.
         unsafe {
-            pg_sys::visibilitymap_get_status(self.relation.as_ptr(), heap_block, &mut self.buffer);
+            guarded(|| raw::visibilitymap_get_status(self.relation.as_ptr(), heap_block, &mut self.buffer));
             self.words = match self.buffer {
                 INVALID_BUFFER => std::ptr::null(),
                 buffer => page_of(buffer).add(HEADER).cast(),

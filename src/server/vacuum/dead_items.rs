@@ -6,10 +6,10 @@
 use pgrx::pg_sys;
 
 use super::indexes::Indexes;
-use super::raw;
 use super::request::work_mem;
 use crate::server::boundary::guarded;
 use crate::server::let_go;
+use crate::server::raw;
 use crate::server::reader::{Block, Strategy};
 use crate::server::relation::HeapRelation;
 

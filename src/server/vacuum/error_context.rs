@@ -8,7 +8,7 @@ use std::ffi::{CString, c_void};
 
 use pgrx::{pg_guard, pg_sys};
 
-use super::raw;
+use crate::server::raw;
 use crate::server::relation::HeapRelation;
 
 /// What a vacuum is doing.

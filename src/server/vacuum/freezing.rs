@@ -4,9 +4,9 @@ use std::mem::MaybeUninit;
 
 use pgrx::pg_sys;
 
-use super::raw;
 use super::request::VacuumRequest;
 use crate::server::boundary::guarded;
+use crate::server::raw;
 use crate::server::relation::HeapRelation;
 
 /// The cutoffs of a vacuum (vacuum.h's VacuumCutoffs), and the oldest transaction

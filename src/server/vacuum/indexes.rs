@@ -5,9 +5,9 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 use super::dead_items::DeadItems;
-use super::raw;
 use crate::server::boundary::guarded;
 use crate::server::let_go;
+use crate::server::raw;
 use crate::server::reader::Strategy;
 use crate::server::relation::HeapRelation;
 

@@ -14,5 +14,3 @@ pub mod request;
 pub mod statistics;
 pub mod truncation;
 pub mod usage;
-
-mod raw;

@@ -13,11 +13,11 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::error_context::ErrorContext;
 use super::freezing::Freezing;
-use super::raw;
 use crate::server::boundary::guarded;
 use crate::server::error::UserError;
 use crate::server::let_go;
 use crate::server::page::{HEADER, may_hold_tuple, tuple_of};
+use crate::server::raw;
 use crate::server::reader::{INVALID_BUFFER, PinnedBuffer, page_of};
 use crate::server::relation::HeapRelation;
 

@@ -4,8 +4,8 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys;
 
-use super::raw;
 use crate::server::boundary::guarded;
+use crate::server::raw;
 use crate::server::reader::Strategy;
 use crate::server::relation::HeapRelation;
 

@@ -4,8 +4,8 @@
 use pgrx::pg_sys;
 
 use super::freezing::Horizons;
-use super::raw;
 use crate::server::boundary::guarded;
+use crate::server::raw;
 use crate::server::relation::HeapRelation;
 
 /// What pg_class is to say of a relation.
@@ -88,7 +88,9 @@ pub fn report_vacuum(relation: &HeapRelation, live_tuples: f64, dead_tuples: u64
 pub fn count_visible(relation: &HeapRelation) -> (u32, u32) {
     let (mut all_visible, mut all_frozen) = (0, 0);
     // SAFETY: the relation is open.
-    unsafe { pg_sys::visibilitymap_count(relation.as_ptr(), &mut all_visible, &mut all_frozen) };
+    unsafe {
+        guarded(|| raw::visibilitymap_count(relation.as_ptr(), &mut all_visible, &mut all_frozen));
+    }
     (all_visible, all_frozen)
 }
 

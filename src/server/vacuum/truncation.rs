@@ -2,10 +2,11 @@
 
 use pgrx::pg_sys;
 
-use super::raw;
 use crate::server::boundary::guarded;
+use crate::server::interrupts::check_for_interrupts;
 use crate::server::let_go;
 use crate::server::page::HEADER;
+use crate::server::raw;
 use crate::server::reader::{Strategy, page_of};
 use crate::server::relation::HeapRelation;
 
@@ -40,8 +41,8 @@ impl<'rel> ExclusiveLock<'rel> {
     pub fn prefetch(&self, from: u32, to: u32) {
         for block in from..=to {
             // SAFETY: the relation is open.
-            unsafe { pg_sys::PrefetchBuffer(self.0.as_ptr(), MAIN, block) };
-            crate::server::interrupts::check_for_interrupts();
+            unsafe { guarded(|| raw::PrefetchBuffer(self.0.as_ptr(), MAIN, block)) };
+            check_for_interrupts();
         }
     }
 

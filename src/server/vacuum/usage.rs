@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 
 use pgrx::pg_sys;
 
-use super::raw;
 use super::statistics::Timestamp;
+use crate::server::raw;
 
 /// Room for pg_rusage.h's PGRUsage, a timeval and a rusage: 160 bytes on Linux, as
 /// longs are 8 bytes. Only the server looks into it.
