@@ -17,8 +17,10 @@ use pgrx::pg_sys;
 
 use super::raw;
 
-/// Whether the innermost call from the server came through [`callback`]. (A backend
-/// has one thread.)
+/// Whether the Rust code that is running was called by the server through [`callback`].
+/// False again as long as that code calls the server, which may call other functions of
+/// ours that pgrx guards: an index of a table under vacuum may call any function. (A
+/// backend has one thread.)
 static RETHROWS: AtomicBool = AtomicBool::new(false);
 
 /// Unwinds Rust frames after an ERROR that the server still holds.
@@ -53,11 +55,13 @@ unsafe fn keeping_the_error<T>(call: impl FnOnce() -> T) -> T {
     unsafe {
         let outer_stack = pg_sys::PG_exception_stack;
         let outer_context = pg_sys::error_context_stack;
+        RETHROWS.store(false, Ordering::Relaxed);
         let jumped = cee_scape::call_with_sigsetjmp(false, |buffer| {
             pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
             result = Some(call());
             0
         });
+        RETHROWS.store(true, Ordering::Relaxed);
         pg_sys::PG_exception_stack = outer_stack;
         pg_sys::error_context_stack = outer_context;
         if jumped != 0 {

@@ -1,6 +1,6 @@
 //! Errors for the user, in the form of PostgreSQL's error style guide.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::panic::Location;
 use std::ptr;
 
@@ -57,8 +57,10 @@ impl UserError {
         let message = text(self.message);
         let (detail, hint) = (self.detail.map(text), self.hint.map(text));
         let code = self.code as c_int;
+        // The server keeps the pointer to the file's name as long as the error, which may
+        // be longer than any frame of ours.
         let place = Location::caller();
-        let file = text(place.file().to_owned());
+        let file: &'static CStr = place.file_as_c_str();
         let (detail, hint) = (detail.as_deref(), hint.as_deref());
         // SAFETY: the server copies the texts. Nothing made in the closure needs
         // dropping; what is borrowed is dropped by unwinding.

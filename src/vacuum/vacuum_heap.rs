@@ -31,6 +31,7 @@ impl Vacuum<'_> {
             pages += 1;
         }
         drop(reader);
+        self.context.at_block(None);
         map.release();
         report(
             PgLogLevel::DEBUG2,
