@@ -132,7 +132,7 @@ fn a_vacuum_can_be_terminated_in_each_phase() {
 }
 
 /// DDL waits for the VACUUM to end, or gives up; the VACUUM does not care. False if the
-/// VACUUM was over before.
+/// VACUUM was over before, or had nothing to do.
 fn waits_while(database: &str, engine: &str, phase: &str, ddl: &str, after: &str) -> bool {
     let Vacuum { running, mut observer, .. } = vacuum_in(database, engine, phase);
     let mut impatient = server().connect(database);
@@ -156,11 +156,13 @@ fn waits_while(database: &str, engine: &str, phase: &str, ddl: &str, after: &str
     let (mut session, result) = running.finish();
     result.unwrap_or_else(|error| panic!("VACUUM beside {ddl}, {phase} of {engine}: {error}"));
     let told = session.take_lines().join("\n");
-    assert!(told.contains("index scans: 1"), "{phase} of {engine}: {told}");
+    // A transaction of another test, that ran when it began, may have kept it from its work.
+    let worked = told.contains(" 0 are dead but not yet removable");
+    assert!(!worked || told.contains("index scans: 1"), "{phase} of {engine}: {told}");
     let (mut patient, result) = waiting.finish();
     result.unwrap_or_else(|error| panic!("{ddl} while {phase} of {engine}: {error}"));
     assert_eq!(patient.row(after), "t", "after {ddl} while {phase} of {engine}");
-    seen
+    seen && worked
 }
 
 fn waits_for_vacuum(database: &str, ddl: &str, after: &str) {
