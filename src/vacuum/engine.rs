@@ -206,7 +206,7 @@ impl<'a> Vacuum<'a> {
     }
 
     fn into_report(self) -> Report<'a> {
-        debug_assert!(self.freezing.keeps_its_promise());
+        debug_assert!(self.freezing.keeps_promise(self.aggressive()));
         let horizons = if self.counts.skipped_all_visible {
             // What was skipped may hold older ones than those that were seen.
             Horizons::UNKNOWN

@@ -19,22 +19,21 @@ pub struct DeadItems {
     info: *mut pg_sys::VacDeadItemsInfo,
     /// Null where one process vacuums all indexes.
     parallel: *mut pg_sys::ParallelVacuumState,
-    /// What `info` points to where it is not in shared memory.
-    _own_info: Box<pg_sys::VacDeadItemsInfo>,
 }
 
 impl DeadItems {
     /// An empty store of at most maintenance_work_mem or autovacuum_work_mem.
     pub fn new() -> Self {
         let max_bytes = work_mem() as usize * 1024;
-        let mut own_info = Box::new(pg_sys::VacDeadItemsInfo { max_bytes, num_items: 0 });
-        DeadItems {
-            // SAFETY: a store of this process, in its current memory context.
-            store: unsafe { guarded(|| raw::TidStoreCreateLocal(max_bytes, true)) },
-            info: &raw mut *own_info,
-            parallel: std::ptr::null_mut(),
-            _own_info: own_info,
-        }
+        // SAFETY: both in this process's current memory context, which outlives the vacuum.
+        let (store, info) = unsafe {
+            guarded(|| {
+                let info = raw::palloc(size_of::<pg_sys::VacDeadItemsInfo>()).cast();
+                *info = pg_sys::VacDeadItemsInfo { max_bytes, num_items: 0 };
+                (raw::TidStoreCreateLocal(max_bytes, true), info)
+            })
+        };
+        DeadItems { store, info, parallel: std::ptr::null_mut() }
     }
 
     /// An empty store shared by up to `workers` workers, 0 for as many as fit; None
@@ -47,7 +46,6 @@ impl DeadItems {
         strategy: &Strategy,
     ) -> Option<Self> {
         let elevel = if verbose { pg_sys::INFO } else { pg_sys::DEBUG2 } as i32;
-        let own_info = Box::new(pg_sys::VacDeadItemsInfo::default());
         // SAFETY: relation and indexes are open.
         let parallel = unsafe {
             guarded(|| {
@@ -65,8 +63,7 @@ impl DeadItems {
         if parallel.is_null() {
             return None;
         }
-        let info = std::ptr::null_mut();
-        let mut items = DeadItems { store: std::ptr::null_mut(), info, parallel, _own_info: own_info };
+        let mut items = DeadItems { store: std::ptr::null_mut(), info: std::ptr::null_mut(), parallel };
         items.find_shared();
         Some(items)
     }

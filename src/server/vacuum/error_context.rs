@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_void};
+use std::ptr::NonNull;
 
 use pgrx::{pg_guard, pg_sys};
 
@@ -38,7 +39,7 @@ pub struct Place {
 
 /// Adds the CONTEXT line to every message until dropped. One that is begun later
 /// must be dropped before.
-pub struct ErrorContext(Box<State>);
+pub struct ErrorContext(NonNull<State>);
 
 struct State {
     callback: pg_sys::ErrorContextCallback,
@@ -53,7 +54,7 @@ struct State {
 impl ErrorContext {
     /// For a vacuum of `relation`.
     pub fn begin(relation: &HeapRelation) -> Self {
-        let mut state = Box::new(State {
+        let state = NonNull::from(Box::leak(Box::new(State {
             callback: pg_sys::ErrorContextCallback::default(),
             schema: relation.schema(),
             name: relation.name(),
@@ -61,21 +62,29 @@ impl ErrorContext {
             phase: Cell::new(Phase::Unknown),
             block: Cell::new(pg_sys::InvalidBlockNumber),
             offset: Cell::new(pg_sys::InvalidOffsetNumber),
-        });
-        state.callback.callback = Some(add_context);
-        state.callback.arg = (&raw mut *state).cast();
-        // SAFETY: the box does not move and is taken off the stack before it goes.
+        })));
+        let callback = pg_sys::ErrorContextCallback {
+            // SAFETY: the stack outlives what is put on it.
+            previous: unsafe { pg_sys::error_context_stack },
+            callback: Some(add_context),
+            arg: state.as_ptr().cast(),
+        };
+        // SAFETY: the state stays where it is, and is taken off the stack before it goes.
         unsafe {
-            state.callback.previous = pg_sys::error_context_stack;
-            pg_sys::error_context_stack = &raw mut state.callback;
+            (*state.as_ptr()).callback = callback;
+            pg_sys::error_context_stack = &raw mut (*state.as_ptr()).callback;
         }
         ErrorContext(state)
     }
 
+    fn state(&self) -> &State {
+        // SAFETY: it is there as long as self.
+        unsafe { self.0.as_ref() }
+    }
+
     /// Goes on to `phase`; the place it was at before.
     pub fn enter(&self, phase: Phase, block: Option<u32>) -> Place {
-        let before =
-            Place { phase: self.0.phase.get(), block: self.0.block.get(), offset: self.0.offset.get() };
+        let before = self.state().place();
         let block = block.unwrap_or(pg_sys::InvalidBlockNumber);
         self.restore(Place { phase, block, offset: pg_sys::InvalidOffsetNumber });
         before
@@ -83,47 +92,50 @@ impl ErrorContext {
 
     /// Goes on to a phase of the index of that name.
     pub fn enter_index(&self, phase: Phase, index: &str) -> Place {
-        self.0.index.replace(index.to_owned());
+        self.state().index.replace(index.to_owned());
         self.enter(phase, None)
     }
 
     /// Goes back to `place`.
     pub fn restore(&self, place: Place) {
-        self.0.phase.set(place.phase);
-        self.0.block.set(place.block);
-        self.0.offset.set(place.offset);
+        self.state().phase.set(place.phase);
+        self.state().block.set(place.block);
+        self.state().offset.set(place.offset);
     }
 
     /// Goes on to another block of the same phase.
     pub fn at_block(&self, block: Option<u32>) {
-        self.0.block.set(block.unwrap_or(pg_sys::InvalidBlockNumber));
+        self.state().block.set(block.unwrap_or(pg_sys::InvalidBlockNumber));
     }
 
     /// Where code that works through a page notes the line pointer it is at.
     pub(super) fn offset(&self) -> &Cell<u16> {
-        &self.0.offset
+        &self.state().offset
     }
 }
 
 impl Drop for ErrorContext {
     fn drop(&mut self) {
         // Also while unwinding: what reports the panic must not come here.
-        // SAFETY: those begun later are gone.
-        unsafe { pg_sys::error_context_stack = self.0.callback.previous };
+        // SAFETY: those begun later are gone; the state came from a box.
+        unsafe {
+            pg_sys::error_context_stack = self.state().callback.previous;
+            drop(Box::from_raw(self.0.as_ptr()));
+        }
     }
 }
 
 impl State {
     fn context(&self) -> Option<String> {
         let State { schema, name, .. } = self;
-        let (block, offset) = (self.block.get(), self.offset.get());
+        let Place { phase, block, offset } = self.place();
         let block = (block != pg_sys::InvalidBlockNumber).then_some(block);
         let place = match (block, offset) {
             (None, _) => String::new(),
             (Some(block), 0) => format!("block {block} of "),
             (Some(block), offset) => format!("block {block} offset {offset} of "),
         };
-        match self.phase.get() {
+        match phase {
             Phase::Unknown => None,
             Phase::ScanHeap => Some(format!("while scanning {place}relation \"{schema}.{name}\"")),
             Phase::VacuumHeap => Some(format!("while vacuuming {place}relation \"{schema}.{name}\"")),
@@ -137,6 +149,10 @@ impl State {
                 block.map(|block| format!("while truncating relation \"{schema}.{name}\" to {block} blocks"))
             }
         }
+    }
+
+    fn place(&self) -> Place {
+        Place { phase: self.phase.get(), block: self.block.get(), offset: self.offset.get() }
     }
 
     fn index(&self) -> std::cell::Ref<'_, String> {

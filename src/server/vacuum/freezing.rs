@@ -93,11 +93,11 @@ impl Freezing {
         unsafe { guarded(|| raw::vacuum_xid_failsafe_check(&self.cutoffs)) }
     }
 
-    /// The new values keep what a vacuum promises: an aggressive one advances past
+    /// The new values keep what a vacuum promises: an `aggressive` one advances past
     /// the freeze limit, any other does not go back.
-    pub fn keeps_its_promise(&self) -> bool {
+    pub fn keeps_promise(&self, aggressive: bool) -> bool {
         let cutoffs = &self.cutoffs;
-        let (xid, mxid) = if self.aggressive {
+        let (xid, mxid) = if aggressive {
             (cutoffs.FreezeLimit, cutoffs.MultiXactCutoff)
         } else {
             (cutoffs.relfrozenxid, cutoffs.relminmxid)

@@ -75,7 +75,12 @@ impl UsageMeter {
 
     /// Whether it was at least `milliseconds` ago.
     pub fn took_at_least(&self, milliseconds: i32) -> bool {
-        Timestamp::now().0 - self.started.0 >= i64::from(milliseconds) * 1000
+        self.elapsed() >= i64::from(milliseconds) * 1000
+    }
+
+    /// Microseconds. Nothing, where the clock was set back meanwhile.
+    fn elapsed(&self) -> i64 {
+        (Timestamp::now().0 - self.started.0).max(0)
     }
 
     /// What was used since then.
@@ -93,7 +98,7 @@ impl UsageMeter {
         let both = |counter: fn(&pg_sys::BufferUsage) -> i64| counter(&buffers) - counter(&self.buffers);
         let milliseconds = |microseconds: i64| microseconds as f64 / 1000.0;
         Usage {
-            elapsed: Timestamp::now().0 - self.started.0,
+            elapsed: self.elapsed(),
             hit: both(|it| it.shared_blks_hit + it.local_blks_hit),
             read: both(|it| it.shared_blks_read + it.local_blks_read),
             dirtied: both(|it| it.shared_blks_dirtied + it.local_blks_dirtied),
