@@ -26,8 +26,14 @@ fn set_age(session: &mut Session, age: u32) {
     ));
 }
 
+const PROGRESS: &str =
+    "SELECT phase, heap_blks_total, heap_blks_scanned, heap_blks_vacuumed, index_vacuum_count,
+    max_dead_tuple_bytes, dead_tuple_bytes, num_dead_item_ids, indexes_total, indexes_processed
+    FROM pg_stat_progress_vacuum";
+
 /// What `vacuum` of `t` tells if the failsafe engages while it waits for the page that has
-/// row `id`, but for what depends on time and on the rest of the server.
+/// row `id`, but for what depends on time and on the rest of the server; and how far it had
+/// got by then.
 fn told(server: &Server, engine: &str, id: u32, vacuum: &str) -> Vec<String> {
     let mut observer = server.connect("test");
     set_age(&mut observer, 104_900);
@@ -44,6 +50,7 @@ fn told(server: &Server, engine: &str, id: u32, vacuum: &str) -> Vec<String> {
         assert!(!running.is_finished(), "{engine}: the VACUUM did not wait");
         observer.row(&waits) == "1"
     });
+    let progress = observer.row(&format!("{PROGRESS} WHERE pid = {pid}"));
     for _ in 0..200 {
         observer.run("SELECT pg_current_xact_id()");
     }
@@ -53,7 +60,9 @@ fn told(server: &Server, engine: &str, id: u32, vacuum: &str) -> Vec<String> {
     let varies =
         ["read rate", "buffer usage", "WAL usage", "system usage", "skip pages", "cutoff", "new rel"];
     let kept = |line: &String| !varies.iter().any(|what| line.contains(what));
-    session.take_messages_in_full().into_iter().filter(kept).collect()
+    let mut told: Vec<String> = session.take_messages_in_full().into_iter().filter(kept).collect();
+    told.push(progress);
+    told
 }
 
 /// How many pages of `t` are in shared buffers.

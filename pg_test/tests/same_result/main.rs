@@ -3,7 +3,7 @@
 //! A server with a table for each case is stopped and copied twice. In one copy
 //! the server's own code vacuums all the tables, in the other ours. Then
 //! everything that VACUUM may change is compared: each page of each fork of
-//! each relation, pg_class and other catalogs, cumulative statistics, and what
+//! each relation, pg_class and other catalogs, cumulative statistics, WAL, and what
 //! VERBOSE told. Both copies run the same statements in the same order, so that
 //! transaction ids are the same too.
 //!

@@ -19,12 +19,12 @@ pub struct Side {
     pub changes: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// Everything that could differ: what was told, what is in the catalogs and
-/// statistics, and every page.
+/// Everything that could differ: what was told, also to standbys, what is in the catalogs
+/// and statistics, and every page.
 pub struct Outcome {
     /// Whose.
     pub side: &'static str,
-    /// For each case the lines of all messages.
+    /// For each case the lines of all messages, and the records of WAL.
     pub told: BTreeMap<&'static str, Vec<String>>,
     /// For each database, or relation of one, what SQL says of it.
     pub figures: BTreeMap<String, String>,
@@ -91,6 +91,7 @@ pub fn build(cases: &[Case]) -> Server {
         session.run_each(&case.setup.replace("$t", case.name));
         (case.pages)(&server, &mut session, case.name);
     }
+    server.connect("postgres").run("CREATE EXTENSION pg_walinspect");
     server.stop();
     server
 }
@@ -117,6 +118,15 @@ pub fn vacuum_copy(origin: &Server, side: &Side, cases: &[Case]) -> Outcome {
     Outcome { side: side.name, told, figures, forks, assertions, _server: server }
 }
 
+/// Where WAL ends, all of which is on disk then.
+const FLUSH: &str = "SELECT pg_logical_emit_message(false, 'a', 'mark', true)";
+
+/// What a standby is told of tables and their maps. In what order parallel workers write of
+/// indexes is a matter of time.
+const WAL: &str = "SELECT concat_ws(' ', 'WAL:', resource_manager, record_type, description, block_ref)
+    FROM pg_get_wal_records_info('$start', '$end')
+    WHERE resource_manager IN ('Heap', 'Heap2', 'Storage')";
+
 type Temporary = Vec<(String, Fork)>;
 
 fn vacuum_case(
@@ -135,11 +145,14 @@ fn vacuum_case(
     let vacuum = side.changes.iter().filter(|change| change.0 == case.name);
     let vacuum = vacuum.fold(text(case.vacuum), |vacuum, (_, from, to)| vacuum.replace(from, to));
     let mut lines = Vec::new();
+    let start = observer.row(FLUSH);
     for round in ["first", "second"] {
         session.run_each(&vacuum);
         lines
             .extend(session.take_messages_in_full().into_iter().map(|line| format!("{round} round: {line}")));
     }
+    let wal = WAL.replace("$start", &start).replace("$end", &observer.row(FLUSH));
+    lines.extend(observer.rows(&wal));
     let temporary = temporary_forks(&mut session, case.name);
     end(observer, session);
     end(observer, beside);

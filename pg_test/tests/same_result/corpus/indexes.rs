@@ -138,6 +138,29 @@ pub const CASES: &[Case] = &[
     case("index_cleanup_on", FEW_DEAD, "VACUUM (VERBOSE, INDEX_CLEANUP on) $t").tells("index scan needed:"),
     case("index_cleanup_auto", FEW_DEAD, "VACUUM (VERBOSE, INDEX_CLEANUP auto) $t")
         .tells("index scan bypassed:"),
+    // Dead items on 4 of 200 pages, and on 3: 2 % are not few.
+    case(
+        "dead_on_2_percent",
+        "CREATE TABLE $t AS SELECT * FROM filled(4000); CREATE INDEX ON $t (id); VACUUM $t;
+         DELETE FROM $t WHERE id IN (400, 1200, 2000, 2800)",
+        PLAIN,
+    )
+    .tells("index scan needed: 4 pages"),
+    case(
+        "dead_on_less",
+        "CREATE TABLE $t AS SELECT * FROM filled(4000); CREATE INDEX ON $t (id); VACUUM $t;
+         DELETE FROM $t WHERE id IN (400, 1200, 2000)",
+        PLAIN,
+    )
+    .tells("index scan bypassed: 3 pages"),
+    // Where dead items stay, so must their pages.
+    case(
+        "dead_tail_and_index_cleanup_off",
+        "CREATE TABLE $t AS SELECT * FROM filled(4000); CREATE INDEX ON $t (id); VACUUM $t;
+         DELETE FROM $t WHERE id > 3000",
+        "VACUUM (VERBOSE, INDEX_CLEANUP off) $t",
+    )
+    .tells("0 removed, 200 remain"),
     case(
         "index_cleanup_off_by_table",
         "CREATE TABLE $t WITH (vacuum_index_cleanup = off) AS SELECT * FROM filled(2000);
