@@ -1,10 +1,11 @@
-//! What measuring takes: a throwaway server, the study's table, identical copies of
-//! a cluster, cold caches, accounts of what the server's processes used and waited
-//! for, and medians.
+//! Measuring what the threshold does: the study's table and how it is modified, clusters
+//! and their identical copies, cold caches, accounts of what the server's processes used
+//! and waited for; and the lab's experiment, its results, and the report on them.
 
 pub mod device;
 pub mod page_cache;
 pub mod processes;
+pub mod published;
 pub mod server;
 pub mod snapshot;
 pub mod study_table;
@@ -12,6 +13,7 @@ pub mod timed_vacuum;
 pub mod timing;
 pub mod verbose;
 pub mod waits;
+pub mod workload;
 
 /// What may go wrong while measuring.
 pub type Error = Box<dyn std::error::Error>;

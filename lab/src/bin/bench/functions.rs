@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use postgres::Client;
 use vacuum_skip_lab::page_cache::{bring_into_page_cache, drop_from_page_cache};
 use vacuum_skip_lab::server::Server;
+use vacuum_skip_lab::study_table::Table;
 use vacuum_skip_lab::timing::{least, median, milliseconds, most};
+use vacuum_skip_lab::workload::Pattern;
 use vacuum_skip_lab::{Error, device, study_table};
 
 use crate::Arguments;
@@ -62,8 +64,10 @@ impl Bench {
         for extension in ["vacuum_skip", "pgstattuple", "pg_visibility", "pg_buffercache"] {
             client.batch_execute(&format!("CREATE EXTENSION {extension}"))?;
         }
-        study_table::create(&mut client, arguments.pages)?;
-        study_table::update(&mut client, arguments.fraction)?;
+        let table = Table::of_the_study(arguments.pages);
+        table.create(&mut client)?;
+        Pattern::Uniform.modify(&mut client, &table, arguments.fraction)?;
+        client.batch_execute("CHECKPOINT")?;
         let files = study_table::files(&mut client, &server.data_folder())?;
         let heap_files = study_table::heap_files(&mut client, &server.data_folder())?;
         Ok(Bench { server, repetitions: arguments.repetitions, files, heap_files })

@@ -10,7 +10,8 @@ mod vacuum;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use vacuum_skip_lab::{Error, study_table};
+use vacuum_skip_lab::Error;
+use vacuum_skip_lab::workload::{Fraction, STUDY_FRACTIONS};
 
 /// Times vacuum_skip's functions and its VACUUM against PostgreSQL's own on the study's
 /// table.
@@ -26,14 +27,14 @@ struct Arguments {
     #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..))]
     pages: u64,
     /// The share of its rows that are updated.
-    #[arg(long, default_value_t = 0.0005)]
-    fraction: f64,
+    #[arg(long, default_value = "0.0005")]
+    fraction: Fraction,
     /// Pages of the table of VACUUM: 1 GB. Three times that is needed on the device.
     #[arg(long, default_value_t = 131_072, value_parser = clap::value_parser!(u64).range(1..))]
     vacuum_pages: u64,
     /// The shares of its rows that are updated; by default the study's ten.
-    #[arg(long, value_delimiter = ',', default_values_t = study_table::FRACTIONS)]
-    vacuum_fractions: Vec<f64>,
+    #[arg(long, value_delimiter = ',', default_values_t = STUDY_FRACTIONS)]
+    vacuum_fractions: Vec<Fraction>,
     /// Times each is measured.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,

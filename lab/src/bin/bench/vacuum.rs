@@ -11,9 +11,11 @@ use std::fmt::Write;
 use vacuum_skip_lab::page_cache::available_bytes;
 use vacuum_skip_lab::server::Server;
 use vacuum_skip_lab::snapshot::Snapshot;
+use vacuum_skip_lab::study_table::Table;
 use vacuum_skip_lab::timed_vacuum::{Cache, Session, TimedVacuum, create_warm_up_table};
 use vacuum_skip_lab::timing::{least, median, most};
 use vacuum_skip_lab::waits::Waits;
+use vacuum_skip_lab::workload::{Fraction, Pattern};
 use vacuum_skip_lab::{Error, device, study_table};
 
 use crate::Arguments;
@@ -141,7 +143,7 @@ fn is_wal(event: &str) -> bool {
 
 /// All ways on the table of one fraction.
 struct Row {
-    fraction: f64,
+    fraction: Fraction,
     cells: Vec<Cell>,
 }
 
@@ -223,7 +225,7 @@ impl Bench {
         let server = Server::start(&arguments.folder, &[])?;
         let mut client = server.connect()?;
         create_warm_up_table(&mut client)?;
-        study_table::create(&mut client, arguments.vacuum_pages)?;
+        Table::of_the_study(arguments.vacuum_pages).create(&mut client)?;
         let files = study_table::heap_files(&mut client, &server.data_folder())?;
         drop(client);
         server.shut_down()?;
@@ -233,10 +235,14 @@ impl Bench {
     }
 
     /// The cluster with a share of the rows updated.
-    fn update(&self, arguments: &Arguments, fraction: f64) -> Result<Snapshot, Error> {
+    fn update(&self, arguments: &Arguments, fraction: Fraction) -> Result<Snapshot, Error> {
         self.vacuumed.restore(&self.server.data_folder())?;
         self.server.restart(&[])?;
-        study_table::update(&mut self.server.connect()?, fraction)?;
+        let mut client = self.server.connect()?;
+        let table = Table::of_the_study(arguments.vacuum_pages);
+        Pattern::Uniform.modify(&mut client, &table, fraction)?;
+        client.batch_execute("CHECKPOINT")?;
+        drop(client);
         self.server.shut_down()?;
         Snapshot::take(&self.server.data_folder(), arguments.folder.join("updated"))
     }
@@ -253,7 +259,7 @@ impl Bench {
         Session::prepare(&self.server, &way.statements(), way.cache)
     }
 
-    fn measure(&self, arguments: &Arguments, fraction: f64) -> Result<Row, Error> {
+    fn measure(&self, arguments: &Arguments, fraction: Fraction) -> Result<Row, Error> {
         eprintln!("measuring: {fraction} of the rows updated");
         let updated = self.update(arguments, fraction)?;
         let mut cells: Vec<Cell> = WAYS.iter().map(Cell::new).collect();
