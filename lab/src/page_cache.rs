@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::unistd::sync;
 
 use crate::Error;
 
@@ -22,6 +23,17 @@ pub fn drop_from_page_cache(files: &[PathBuf]) -> Result<(), Error> {
         posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
     }
     Ok(())
+}
+
+/// Drops everything that is clean from the kernel's cache, as only root may, and where
+/// /proc can be written.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub fn drop_everything() -> io::Result<()> {
+    sync();
+    fs::write("/proc/sys/vm/drop_caches", "3")
 }
 
 /// Reads the files once, so that the kernel's cache has them.

@@ -1,6 +1,6 @@
 //! What the server's processes and the device did between two moments, by the kernel's
-//! accounts: /proc/PID/schedstat, /proc/PID/io, /sys/dev/block; and what others took
-//! meanwhile, by /proc/stat.
+//! accounts: /proc/PID/stat, /proc/PID/schedstat, /proc/PID/io, /sys/dev/block; and what
+//! others took meanwhile, by /proc/stat.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +24,10 @@ pub struct Used {
     pub on_cpu: u64,
     /// Nanoseconds in the queue for one: others had them all.
     pub in_queue: u64,
+    /// Nanoseconds on a processor in its own code, to the tick.
+    pub user: u64,
+    /// Nanoseconds on a processor in the kernel, to the tick.
+    pub system: u64,
     /// Bytes that it made the kernel read from the device. Those that the kernel reads
     /// ahead count for who caused it.
     pub read_bytes: u64,
@@ -36,17 +40,23 @@ impl Used {
     fn of_process(pid: u32) -> Result<Used, Error> {
         let schedule = fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
         let io = fs::read_to_string(format!("/proc/{pid}/io"))?;
-        Used::parse(&schedule, &io)
-            .ok_or_else(|| format!("/proc/{pid}: {schedule}{io}is not as expected").into())
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        Used::parse(&schedule, &stat, &io)
+            .ok_or_else(|| format!("/proc/{pid}: {schedule}{stat}{io}is not as expected").into())
     }
 
-    /// Of /proc/PID/schedstat and /proc/PID/io.
-    fn parse(schedule: &str, io: &str) -> Option<Used> {
+    /// Of /proc/PID/schedstat, /proc/PID/stat and /proc/PID/io.
+    fn parse(schedule: &str, stat: &str, io: &str) -> Option<Used> {
         let mut times = schedule.split(' ').map_while(|time| time.parse().ok());
+        // The 14th and the 15th field; the third is the first one after the command.
+        let (_, stat) = stat.rsplit_once(") ")?;
+        let mut ticks = stat.split(' ').skip(11).map_while(|ticks| ticks.parse::<u64>().ok());
         let bytes = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
         Some(Used {
             on_cpu: times.next()?,
             in_queue: times.next()?,
+            user: ticks.next()? * TICK,
+            system: ticks.next()? * TICK,
             read_bytes: bytes("read_bytes: ")?,
             write_bytes: bytes("write_bytes: ")?,
         })
@@ -57,6 +67,8 @@ impl Used {
         Used {
             on_cpu: self.on_cpu.saturating_sub(before.on_cpu),
             in_queue: self.in_queue.saturating_sub(before.in_queue),
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
             read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
             write_bytes: self.write_bytes.saturating_sub(before.write_bytes),
         }
@@ -66,6 +78,8 @@ impl Used {
         Used {
             on_cpu: self.on_cpu + other.on_cpu,
             in_queue: self.in_queue + other.in_queue,
+            user: self.user + other.user,
+            system: self.system + other.system,
             read_bytes: self.read_bytes + other.read_bytes,
             write_bytes: self.write_bytes + other.write_bytes,
         }
@@ -79,6 +93,8 @@ pub struct DeviceUsed {
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
+    /// Write requests that it completed.
+    pub writes: u64,
     /// Bytes written.
     pub write_bytes: u64,
     /// Milliseconds in which it had something to do.
@@ -92,6 +108,7 @@ impl DeviceUsed {
         Some(DeviceUsed {
             reads: *counts.first()?,
             read_bytes: counts.get(2)? * SECTOR,
+            writes: *counts.get(4)?,
             write_bytes: counts.get(6)? * SECTOR,
             busy: *counts.get(9)?,
         })
@@ -105,6 +122,7 @@ impl Sub for DeviceUsed {
         DeviceUsed {
             reads: self.reads - before.reads,
             read_bytes: self.read_bytes - before.read_bytes,
+            writes: self.writes - before.writes,
             write_bytes: self.write_bytes - before.write_bytes,
             busy: self.busy - before.busy,
         }
@@ -119,7 +137,7 @@ struct Processors {
     busy: u64,
 }
 
-/// Nanoseconds of a tick in /proc/stat: Linux counts in hundredths of a second there,
+/// Nanoseconds of a tick in /proc/stat and /proc/PID/stat: Linux counts in hundredths of a second there,
 /// whatever its own clock.
 const TICK: u64 = 10_000_000;
 
@@ -244,12 +262,12 @@ mod tests {
     use std::process::Command;
     use std::time::{Duration, Instant};
 
-    use super::{DeviceUsed, Processors, Used, children, process_status};
+    use super::{DeviceUsed, Processors, TICK, Used, children, process_status};
 
     #[test]
     fn a_device_is_read_as_the_kernel_documents_it() {
         let line = "  10 1 32 4   20 2 48 5  0 77 9  0 0 0 0  0 0\n";
-        let used = DeviceUsed { reads: 10, read_bytes: 16384, write_bytes: 24576, busy: 77 };
+        let used = DeviceUsed { reads: 10, read_bytes: 16384, writes: 20, write_bytes: 24576, busy: 77 };
         assert_eq!(DeviceUsed::parse(line), Some(used));
         assert_eq!(DeviceUsed::parse("10 1 32"), None);
     }
@@ -271,7 +289,8 @@ mod tests {
         let mut child = Command::new("sh").args(["-c", busy]).spawn().unwrap();
         let pid = child.id();
         let started = Instant::now();
-        while Used::of_process(pid).unwrap().on_cpu < 20_000_000 {
+        let has_computed = |used: Used| used.on_cpu >= 20_000_000 && used.user >= 2 * TICK;
+        while !has_computed(Used::of_process(pid).unwrap()) {
             assert!(started.elapsed() < Duration::from_secs(60), "a minute without 20 ms of computing");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -287,9 +306,12 @@ mod tests {
     #[test]
     fn a_process_is_read_as_the_kernel_documents_it() {
         let io = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
-        let used = Used { on_cpu: 8, in_queue: 9, read_bytes: 5, write_bytes: 6 };
-        assert_eq!(Used::parse("8 9 10\n", io), Some(used));
-        assert_eq!(Used::parse("8\n", io), None);
-        assert_eq!(Used::parse("8 9 10\n", "rchar: 1\n"), None);
+        let stat = "7 (a) b) S 1 7 7 0 -1 64 1 2 3 4 30 20 0 0 20 0\n";
+        let used =
+            Used { on_cpu: 8, in_queue: 9, user: 30 * TICK, system: 20 * TICK, read_bytes: 5, write_bytes: 6 };
+        assert_eq!(Used::parse("8 9 10\n", stat, io), Some(used));
+        assert_eq!(Used::parse("8\n", stat, io), None);
+        assert_eq!(Used::parse("8 9 10\n", "7 (a) S 1\n", io), None);
+        assert_eq!(Used::parse("8 9 10\n", stat, "rchar: 1\n"), None);
     }
 }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use postgres::{Client, NoTls};
+use postgres::{Client, Config, NoTls, Row};
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::page_cache::{bring_into_page_cache, drop_from_page_cache};
@@ -24,7 +25,8 @@ const WARM_UP: &str = "warm_up";
 
 /// Where the table is before the vacuum. Shared buffers hold none of it: the server
 /// has just been started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Cache {
     /// On the device alone.
     Cold,
@@ -41,6 +43,14 @@ pub struct TimedVacuum {
     pub figures: VacuumFigures,
     /// What the kernel says of it.
     pub used: Difference,
+}
+
+/// A read-only scan, timed.
+pub struct TimedScan {
+    /// Seconds, as the client sees it.
+    pub seconds: f64,
+    /// What vacuum_skip_scan returned.
+    pub row: Row,
 }
 
 /// A session that is ready to vacuum the study's table.
@@ -69,10 +79,22 @@ impl Session {
     ///
     /// Those of the server and of the file system.
     pub fn prepare(server: &Server, settings: &[String], cache: Cache) -> Result<Session, Error> {
+        let mut session = Session::open(server.how_to_connect(), server.data_folder(), settings)?;
+        session.warm_up()?;
+        session.place_files(cache)?;
+        Ok(session)
+    }
+
+    /// Connects to the server of a data folder, executes the statements of `settings`,
+    /// and makes a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// Those of the server.
+    pub fn open(mut how: Config, data_folder: PathBuf, settings: &[String]) -> Result<Session, Error> {
         let messages = Arc::new(Mutex::new(String::new()));
         let noted = Arc::clone(&messages);
-        let mut client = server
-            .how_to_connect()
+        let mut client = how
             .notice_callback(move |notice| {
                 if let Ok(mut messages) = noted.lock() {
                     messages.push_str(notice.message());
@@ -86,18 +108,70 @@ impl Session {
         client.batch_execute("CHECKPOINT")?;
         let backend = client.query_one("SELECT pg_backend_pid()", &[])?.get::<_, i32>(0);
         let backend = u32::try_from(backend)?;
-        let mut session = Session { client, backend, messages, data_folder: server.data_folder() };
-        session.vacuum(WARM_UP)?;
-        session.place_files(cache)?;
-        Ok(session)
+        Ok(Session { client, backend, messages, data_folder })
     }
 
-    fn place_files(&mut self, cache: Cache) -> Result<(), Error> {
-        let files = study_table::files(&mut self.client, &self.data_folder)?;
+    /// The server's other statements are for this.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Vacuums the small table, so that catalogs are read and the library is loaded.
+    ///
+    /// # Errors
+    ///
+    /// Those of the server.
+    pub fn warm_up(&mut self) -> Result<(), Error> {
+        self.vacuum(WARM_UP).map(drop)
+    }
+
+    /// The files of the study's table and of its indexes.
+    ///
+    /// # Errors
+    ///
+    /// Those of the server and of the file system.
+    pub fn files(&mut self) -> Result<Vec<PathBuf>, Error> {
+        study_table::files(&mut self.client, &self.data_folder)
+    }
+
+    /// Brings the files of the study's table where `cache` says.
+    ///
+    /// # Errors
+    ///
+    /// Those of the server and of the file system.
+    pub fn place_files(&mut self, cache: Cache) -> Result<(), Error> {
+        let files = self.files()?;
         match cache {
             Cache::Cold => drop_from_page_cache(&files),
             Cache::Kernel => bring_into_page_cache(&files),
         }
+    }
+
+    /// Scans the small table, for the same reason.
+    ///
+    /// # Errors
+    ///
+    /// Those of the server.
+    pub fn scan_to_warm_up(&mut self) -> Result<(), Error> {
+        self.scan(WARM_UP).map(drop)
+    }
+
+    /// Scans the study's table without changing it (vacuum_skip_scan), and returns its row.
+    ///
+    /// # Errors
+    ///
+    /// Those of the server.
+    pub fn time_scan(&mut self) -> Result<(TimedScan, Difference), Error> {
+        let before = self.accounts()?;
+        let started = Instant::now();
+        let row = self.scan(study_table::NAME)?;
+        let seconds = started.elapsed().as_secs_f64();
+        let used = self.accounts()?.since(&before, self.backend)?;
+        Ok((TimedScan { seconds, row }, used))
+    }
+
+    fn scan(&mut self, table: &str) -> Result<Row, Error> {
+        Ok(self.client.query_one("SELECT * FROM vacuum_skip_scan($1::text::regclass)", &[&table])?)
     }
 
     /// Vacuums the study's table.

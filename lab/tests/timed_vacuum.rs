@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use vacuum_skip_lab::page_cache::{available_bytes, bring_into_page_cache, drop_from_page_cache};
 use vacuum_skip_lab::server::Server;
 use vacuum_skip_lab::snapshot::Snapshot;
-use vacuum_skip_lab::study_table;
+use vacuum_skip_lab::study_table::{self, Table};
 use vacuum_skip_lab::timed_vacuum::{Cache, Session, TimedVacuum, create_warm_up_table};
 use vacuum_skip_lab::waits::Sampler;
+use vacuum_skip_lab::workload::Pattern;
 
 const PAGES: u64 = 2000;
 
@@ -33,8 +34,10 @@ fn cluster(folder: &Path) -> (Server, Snapshot) {
     let server = Server::start(folder, &[]).unwrap();
     let mut client = server.connect().unwrap();
     create_warm_up_table(&mut client).unwrap();
-    study_table::create(&mut client, PAGES).unwrap();
-    study_table::update(&mut client, 0.0005).unwrap();
+    let table = Table::of_the_study(PAGES);
+    table.create(&mut client).unwrap();
+    Pattern::Uniform.modify(&mut client, &table, "0.0005".parse().unwrap()).unwrap();
+    client.batch_execute("CHECKPOINT").unwrap();
     drop(client);
     server.shut_down().unwrap();
     let snapshot = Snapshot::take(&server.data_folder(), folder.join("snapshot")).unwrap();
