@@ -2,15 +2,20 @@
 //! and their identical copies, cold caches, accounts of what the server's processes used
 //! and waited for; and the lab's experiment, its results, and the report on them.
 
+pub mod cluster;
 pub mod device;
+pub mod folder;
+pub mod machine;
 pub mod page_cache;
 pub mod processes;
 pub mod published;
+pub mod results;
 pub mod server;
 pub mod snapshot;
 pub mod study_table;
 pub mod timed_vacuum;
 pub mod timing;
+pub mod variant;
 pub mod verbose;
 pub mod waits;
 pub mod workload;
