@@ -3,12 +3,14 @@
 //! and waited for; and the lab's experiment, its results, and the report on them.
 
 pub mod cluster;
+pub mod comparison;
 pub mod device;
 pub mod folder;
 pub mod machine;
 pub mod page_cache;
 pub mod processes;
 pub mod published;
+pub mod report;
 pub mod results;
 pub mod server;
 pub mod snapshot;
