@@ -1,6 +1,6 @@
 # One word for everything that is done with this project; the work is in scripts/.
 
-.PHONY: help demo test test-core lint install psql bench clean
+.PHONY: help demo test test-core lint install psql bench lab clean
 
 help: ## list these
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ psql: ## open psql on a throwaway server that has the extension
 
 bench: ## time VACUUM and the functions against what PostgreSQL has: make bench ARGS="..."
 	@scripts/bench.sh $(ARGS)
+
+lab: ## repeat the study on your storage, with a report: make lab DIR=/mnt/nvme/lab ARGS="..."
+	@LAB_DIR='$(DIR)' scripts/lab.sh $(ARGS)
 
 clean: ## remove what the build and the set-up made in this folder
 	rm -rf target .tools pg_test/results

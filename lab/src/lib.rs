@@ -5,6 +5,7 @@
 pub mod cluster;
 pub mod comparison;
 pub mod device;
+pub mod experiment;
 pub mod folder;
 pub mod machine;
 pub mod page_cache;

@@ -111,7 +111,7 @@ fn the_maps_are_no_heap_files() {
     let folder = Folder::new("files");
     let server = Server::start(&folder.0, &[]).unwrap();
     let mut client = server.connect().unwrap();
-    study_table::create(&mut client, 10).unwrap();
+    Table::of_the_study(10).create(&mut client).unwrap();
     let heap = study_table::heap_files(&mut client, &server.data_folder()).unwrap();
     let all = study_table::files(&mut client, &server.data_folder()).unwrap();
     assert_eq!(heap.len(), 1);
