@@ -64,10 +64,15 @@ regress() {
     return "$status"
 }
 
-# Black-box tests; they start their servers through server.sh.
+# What looks at the lab's report.
+has_browser() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
+
+# Black-box tests; they start their servers through server.sh, or, as the lab, themselves.
 live() {
     (
         export VACUUM_SKIP_SERVER_SH=$ROOT/scripts/server.sh VACUUM_SKIP_BINDIR=$PG_BINDIR
+        VACUUM_SKIP_SERVER_PRIVILEGES=$(IFS=: && echo "${SERVER_PRIVILEGES[*]}")
+        export VACUUM_SKIP_SERVER_PRIVILEGES
         cd "$ROOT" && cargo test -p vacuum_skip_pg_test -p vacuum-skip-lab --no-fail-fast
     )
 }
@@ -75,6 +80,7 @@ live() {
 main() {
     local parts=("$@")
     ((${#parts[@]})) || parts=(unit regress live)
+    [[ " ${parts[*]} " != *" live "* ]] || need chromium has_browser
     setup
     make_temp_dir
     local name
