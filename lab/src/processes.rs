@@ -307,8 +307,14 @@ mod tests {
     fn a_process_is_read_as_the_kernel_documents_it() {
         let io = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
         let stat = "7 (a) b) S 1 7 7 0 -1 64 1 2 3 4 30 20 0 0 20 0\n";
-        let used =
-            Used { on_cpu: 8, in_queue: 9, user: 30 * TICK, system: 20 * TICK, read_bytes: 5, write_bytes: 6 };
+        let used = Used {
+            on_cpu: 8,
+            in_queue: 9,
+            user: 30 * TICK,
+            system: 20 * TICK,
+            read_bytes: 5,
+            write_bytes: 6,
+        };
         assert_eq!(Used::parse("8 9 10\n", stat, io), Some(used));
         assert_eq!(Used::parse("8\n", stat, io), None);
         assert_eq!(Used::parse("8 9 10\n", "7 (a) S 1\n", io), None);

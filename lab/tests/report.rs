@@ -59,7 +59,7 @@ impl Folder {
     }
 
     fn report(&self) -> String {
-        report::write(&report::read(&[self.0.clone()]).unwrap(), &self.0).unwrap();
+        report::write(&report::read(std::slice::from_ref(&self.0)).unwrap(), &self.0).unwrap();
         fs::read_to_string(self.0.join("report.html")).unwrap()
     }
 }

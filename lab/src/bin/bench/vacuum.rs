@@ -348,6 +348,7 @@ mod tests {
     use vacuum_skip_lab::timed_vacuum::TimedVacuum;
     use vacuum_skip_lab::verbose::VacuumFigures;
     use vacuum_skip_lab::waits::Waits;
+    use vacuum_skip_lab::workload::STUDY_FRACTIONS;
 
     use super::{Cell, Row, WAYS};
 
@@ -397,7 +398,7 @@ mod tests {
     #[test]
     fn ways_at_the_threshold_of_the_server_must_read_its_pages() {
         let row = |ours| Row {
-            fraction: 0.5,
+            fraction: STUDY_FRACTIONS[7],
             cells: vec![kept(0, None, 10), kept(1, Some(32), ours), kept(3, Some(1), 4)],
         };
         assert!(row(10).check().is_ok());
