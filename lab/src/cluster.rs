@@ -11,7 +11,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::unistd::{Gid, Uid, User};
 use postgres::{Client, Config, NoTls};
@@ -107,7 +108,9 @@ pub struct Cluster {
     socket_folder: PathBuf,
     user: ServerUser,
     /// Held while a server is being started, so that who wants to stop it waits for it.
-    starting: Arc<Mutex<()>>,
+    starting: Mutex<()>,
+    /// Whether it has been stopped for good, or is being so.
+    ended: AtomicBool,
 }
 
 impl Cluster {
@@ -126,7 +129,8 @@ impl Cluster {
             programs: programs.to_owned(),
             socket_folder,
             user,
-            starting: Arc::default(),
+            starting: Mutex::new(()),
+            ended: AtomicBool::new(false),
         };
         cluster.check_access()?;
         Ok(cluster)
@@ -258,14 +262,23 @@ impl Cluster {
     }
 
     /// Waits for a start that is under way, stops the server at once, and lets none start
-    /// any more.
+    /// any more. Who does this ends the program next.
     pub fn stop_for_good(&self) {
+        self.ended.store(true, Ordering::SeqCst);
         let guard = self.starting.lock();
         if let Err(error) = self.stop_at_once() {
             eprintln!("{error}");
         }
         self.remove_socket_folder();
         std::mem::forget(guard);
+    }
+
+    /// Does not return where the server is stopped for good: whatever failed, failed
+    /// because of that, and the program is about to end.
+    pub fn wait_if_stopped_for_good(&self) {
+        while self.ended.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
     }
 
     /// Removes the folder of the socket, where it is not in the cluster's own.

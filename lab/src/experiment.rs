@@ -379,6 +379,7 @@ impl<'a> Experiment<'a> {
             (Some(error), _) => Err(error),
             (None, None) => Err("there is no state".to_owned()),
             (None, Some(state)) => self.measure(task, state, &mut row.machine).map_err(|error| {
+                self.cluster.wait_if_stopped_for_good();
                 eprintln!("{} failed: {error}", task.variant.name);
                 one_line(error.as_ref())
             }),

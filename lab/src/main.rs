@@ -258,6 +258,7 @@ impl Run {
         let cluster = Arc::new(Cluster::new(folder.path(), &programs)?);
         stop_on_signals(&cluster)?;
         let end = Experiment::new(&plan, &folder, &cluster)?.run();
+        cluster.wait_if_stopped_for_good();
         cluster.stop_at_once()?;
         cluster.remove_socket_folder();
         let path = self.folder.display();

@@ -82,10 +82,15 @@ fn fails(command: &mut Command) -> String {
 
 /// Waits until the file has more than `lines` lines.
 fn wait_for_lines(child: &mut Child, file: &Path, lines: usize) {
+    wait_for(child, "lines", || fs::read_to_string(file).unwrap_or_default().lines().count() > lines);
+}
+
+/// Waits for something that a running child brings about.
+fn wait_for(child: &mut Child, what: &str, is_there: impl Fn() -> bool) {
     let started = Instant::now();
-    while fs::read_to_string(file).unwrap_or_default().lines().count() <= lines {
+    while !is_there() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was to be stopped");
-        assert!(started.elapsed() < Duration::from_secs(120), "two minutes without {lines} lines");
+        assert!(started.elapsed() < Duration::from_secs(120), "two minutes without {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -208,12 +213,17 @@ fn an_interrupt_stops_the_server_and_keeps_the_files() {
     let options = ["--only", &VARIANTS.join(",")];
     let mut child = folder.run(&options).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_lines(&mut child, &folder.0.join("results.csv"), 1);
+    wait_for(&mut child, "a server", || folder.is_server_running());
     signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     assert!(said(&output).contains("interrupted; the same command goes on"), "{}", said(&output));
     assert!(!folder.is_server_running());
-    assert!(folder.0.join("table").exists() && !folder.rows().is_empty());
+    assert!(folder.0.join("table").exists());
+    assert!(
+        !folder.rows().is_empty() && folder.rows().iter().all(Row::succeeded),
+        "what was interrupted is no row"
+    );
     // The results outlive the clusters.
     succeeds(lab().arg("clean").arg(&folder.0));
     assert!(!folder.0.join("table").exists() && !folder.rows().is_empty());
