@@ -95,7 +95,7 @@ unsafe extern "C-unwind" {
     pub fn RecordPageWithFreeSpace(relation: Relation, block: BlockNumber, space: usize);
     pub fn FreeSpaceMapVacuumRange(relation: Relation, start: BlockNumber, end: BlockNumber);
 
-    // pruneheap.c, heapam.c, heapam_visibility.c, xloginsert.c
+    // pruneheap.c, heapam.c, heapam_visibility.c, transam.c, xloginsert.c
     pub fn heap_page_prune_and_freeze(
         relation: Relation,
         buffer: Buffer,
@@ -135,6 +135,7 @@ unsafe extern "C-unwind" {
         oldest_xmin: TransactionId,
         buffer: Buffer,
     ) -> HTSV_Result::Type;
+    pub fn TransactionIdPrecedes(older: TransactionId, newer: TransactionId) -> bool;
     pub fn log_newpage_buffer(buffer: Buffer, standard_page: bool) -> XLogRecPtr;
 
     // mcxt.c, tidstore.c
