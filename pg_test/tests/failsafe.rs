@@ -32,8 +32,7 @@ const PROGRESS: &str =
     FROM pg_stat_progress_vacuum";
 
 /// What `vacuum` of `t` tells if the failsafe engages while it waits for the page that has
-/// row `id`, but for what depends on time and on the rest of the server; and how far it had
-/// got by then.
+/// row `id`; and how far it had got by then.
 fn told(server: &Server, engine: &str, id: u32, vacuum: &str) -> Vec<String> {
     let mut observer = server.connect("test");
     set_age(&mut observer, 104_900);
@@ -57,12 +56,17 @@ fn told(server: &Server, engine: &str, id: u32, vacuum: &str) -> Vec<String> {
     drop(holder);
     let (mut session, result) = running.finish();
     result.unwrap_or_else(|error| panic!("{engine}: {error}"));
+    let mut told = messages(&mut session);
+    told.push(progress);
+    told
+}
+
+/// What `session` was told, but for what depends on time and on the rest of the server.
+fn messages(session: &mut Session) -> Vec<String> {
     let varies =
         ["read rate", "buffer usage", "WAL usage", "system usage", "skip pages", "cutoff", "new rel"];
     let kept = |line: &String| !varies.iter().any(|what| line.contains(what));
-    let mut told: Vec<String> = session.take_messages_in_full().into_iter().filter(kept).collect();
-    told.push(progress);
-    told
+    session.take_messages_in_full().into_iter().filter(kept).collect()
 }
 
 /// How many pages of `t` are in shared buffers.
@@ -92,16 +96,19 @@ fn a_failsafe_that_engages_from_the_start() {
         set_age(&mut session, 106_000);
         server.evict(&mut session, "t");
         session.run(&format!("SET vacuum_skip.vacuum_engine = {engine}"));
-        session.run("VACUUM (PARALLEL 2, BUFFER_USAGE_LIMIT '128kB') t");
+        session
+            .run("SET vacuum_cost_delay = 10; SET vacuum_cost_limit = 1; SET track_cost_delay_timing = on");
+        session.run("VACUUM (VERBOSE, PARALLEL 2, BUFFER_USAGE_LIMIT '128kB', PROCESS_TOAST off) t");
         let pages: u32 = session.value("SELECT pg_relation_size('t') / 8192");
         assert_eq!(pages_in_buffers(&mut session), pages, "{engine}: all of shared buffers is used");
         assert_sound(&mut session, "t");
-        let told = session.take_messages_in_full();
+        let told = messages(&mut session);
         session.run("DROP TABLE t");
         told
     });
     assert_eq!(ours, servers);
     assert_engaged_after(&ours, 0);
+    assert!(ours.iter().any(|line| line.contains("delay time: 0.000 ms")), "{ours:#?}");
 }
 
 #[test]

@@ -185,4 +185,13 @@ pub const IN_COMPANY: &[Case] = &[
          DELETE FROM $t WHERE id BETWEEN 303 AND 307",
     )
     .tells("5 are dead but not yet removable"),
+    // Nothing but the last phase changes these pages.
+    case(
+        "dead_items_beside_prepared_transaction",
+        "CREATE TABLE $t AS SELECT * FROM filled(4000); CREATE INDEX ON $t (id);
+         DELETE FROM $t WHERE id % 50 = 0; VACUUM (INDEX_CLEANUP off, TRUNCATE off) $t",
+        PLAIN,
+    )
+    .before("BEGIN; DELETE FROM $t WHERE id % 20 = 7; PREPARE TRANSACTION '$t'; CHECKPOINT")
+    .tells("index scan needed"),
 ];

@@ -122,8 +122,8 @@ const TOASTED: &str = "CREATE TABLE $t (id int, v text); ALTER TABLE $t ALTER v 
 
 const PLAIN: &str = "VACUUM (VERBOSE) $t";
 
-/// All of them, in the order in which they are vacuumed. The last one leaves a
-/// prepared transaction, and from then on nothing is dead that it may see.
+/// All of them, in the order in which they are vacuumed. The last ones leave
+/// prepared transactions, and from then on nothing is dead that they may see.
 pub fn all_cases() -> Vec<Case> {
     [heap::CASES, freezing::CASES, indexes::CASES, options::CASES, heap::IN_COMPANY].concat()
 }
