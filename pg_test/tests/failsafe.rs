@@ -1,9 +1,9 @@
 //! The failsafe, engaged before a VACUUM begins or while it is under way: what is given up
 //! is the same as by the server's own VACUUM, and so is what is told of it.
 //!
-//! A table is almost old enough. Its first page is held by a cursor, and has a row that an
-//! aggressive VACUUM must freeze, so VACUUM waits there. Then some transactions pass, the
-//! table is old enough, and the cursor is closed.
+//! A table is almost old enough. A page that VACUUM must have for itself is held by a cursor:
+//! one of the table, with a row to be frozen, or one of an index. So VACUUM waits there. Then
+//! some transactions pass, the table is old enough, and the cursor is closed.
 
 use vacuum_skip_pg_test::tables::create_filled;
 use vacuum_skip_pg_test::{Server, Session, assert_sound, wait_until};
@@ -31,14 +31,20 @@ const PROGRESS: &str =
     max_dead_tuple_bytes, dead_tuple_bytes, num_dead_item_ids, indexes_total, indexes_processed
     FROM pg_stat_progress_vacuum";
 
-/// What `vacuum` of `t` tells if the failsafe engages while it waits for the page that has
-/// row `id`; and how far it had got by then.
-fn told(server: &Server, engine: &str, id: u32, vacuum: &str) -> Vec<String> {
+/// Holds the page of the table that has row `id`, and nothing of its indexes.
+fn page_of_row(server: &Server, id: u32) -> String {
+    let held = server.connect("test").row(&format!("SELECT ctid FROM t WHERE id = {id}"));
+    format!("SELECT FROM t WHERE ctid = '{held}'")
+}
+
+/// What `vacuum` of `t` tells if the failsafe engages while it waits for the page at which a
+/// cursor of `query` is; and how far it had got by then.
+fn told(server: &Server, engine: &str, query: &str, vacuum: &str) -> Vec<String> {
     let mut observer = server.connect("test");
     set_age(&mut observer, 104_900);
-    let held = observer.row(&format!("SELECT ctid FROM t WHERE id = {id}"));
     let mut holder = server.connect("test");
-    holder.run(&format!("BEGIN; DECLARE c CURSOR FOR SELECT FROM t WHERE ctid = '{held}'; FETCH c"));
+    holder.run("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off");
+    holder.run(&format!("BEGIN; DECLARE c CURSOR FOR {query}; FETCH c"));
     let mut session = server.connect("test");
     session.run(&format!("SET vacuum_skip.vacuum_engine = {engine}; SET maintenance_work_mem = '64kB'"));
     let pid = session.pid();
@@ -121,7 +127,12 @@ fn a_failsafe_that_engages_between_passes_over_the_indexes() {
             "CREATE TABLE t AS SELECT * FROM filled(6000); CREATE INDEX ON t (id); CREATE INDEX ON t (v);
              DELETE FROM t WHERE id % 9 = 0 OR id > 4000",
         );
-        let told = told(&server, engine, 1801, "VACUUM (VERBOSE, FREEZE, PROCESS_TOAST off) t");
+        let told = told(
+            &server,
+            engine,
+            &page_of_row(&server, 1801),
+            "VACUUM (VERBOSE, FREEZE, PROCESS_TOAST off) t",
+        );
         assert_sound(&mut session, "t");
         session.run("DROP TABLE t");
         told
@@ -130,6 +141,51 @@ fn a_failsafe_that_engages_between_passes_over_the_indexes() {
     assert_engaged_after(&ours, 2);
     for line in ["pages: 0 removed", "index scan bypassed by failsafe"] {
         assert!(ours.iter().any(|told| told.contains(line)), "{line}: {ours:#?}");
+    }
+}
+
+#[test]
+fn a_failsafe_that_engages_between_indexes() {
+    let server = server();
+    let mut session = server.new_database("test");
+    create_filled(&mut session);
+    let [servers, ours] = ENGINES.map(|engine| {
+        session.run(
+            "CREATE TABLE t AS SELECT * FROM filled(2000); CREATE INDEX ON t USING hash (id);
+             CREATE INDEX ON t (v); CREATE INDEX ON t (id); DELETE FROM t WHERE id % 9 = 0",
+        );
+        // A scan of an index alone keeps its page, so that it sees what VACUUM has not taken away.
+        let query = "SELECT v FROM t ORDER BY v";
+        let told = told(&server, engine, query, "VACUUM (VERBOSE, PROCESS_TOAST off) t");
+        assert_sound(&mut session, "t");
+        session.run("DROP TABLE t");
+        told
+    });
+    assert_eq!(ours, servers);
+    assert_engaged_after(&ours, 0);
+    for line in ["index \"t_v_idx\"", "index scan bypassed by failsafe", "vacuuming indexes"] {
+        assert!(ours.iter().any(|told| told.contains(line)), "{line}: {ours:#?}");
+    }
+    assert!(!ours.iter().any(|told| told.contains("index \"t_id_idx1\"")), "{ours:#?}");
+}
+
+#[test]
+fn a_failsafe_of_a_table_ends_before_its_toast_table() {
+    let server = server();
+    let mut session = server.new_database("test");
+    for engine in ENGINES {
+        session.run(
+            "CREATE TABLE t (v text); ALTER TABLE t ALTER v SET STORAGE external;
+             INSERT INTO t SELECT repeat('x', 5000) FROM generate_series(1, 100); DELETE FROM t",
+        );
+        set_age(&mut session, 106_000);
+        session.run(&format!("SET vacuum_skip.vacuum_engine = {engine}"));
+        session.run("VACUUM t");
+        assert_engaged_after(&session.take_messages_in_full(), 0);
+        let sizes = "SELECT pg_relation_size(oid) > 0, pg_relation_size(reltoastrelid) FROM pg_class
+            WHERE oid = 't'::regclass";
+        assert_eq!(session.row(sizes), "t|0", "{engine}: only the TOAST table is cut off");
+        session.run("DROP TABLE t");
     }
 }
 
@@ -156,7 +212,7 @@ fn a_failsafe_that_engages_in_the_middle_of_a_scan() {
         session.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1)");
         add_new_pages(&server, &mut session, FAILSAFE_EVERY_PAGES + 2000);
         let vacuum = "VACUUM (VERBOSE, FREEZE, BUFFER_USAGE_LIMIT '128kB') t";
-        let told = told(&server, engine, 1, vacuum);
+        let told = told(&server, engine, &page_of_row(&server, 1), vacuum);
         let cached = pages_in_buffers(&mut session);
         assert!((2000..2500).contains(&cached), "{engine}: {cached} pages are in shared buffers");
         session.run("DROP TABLE t");

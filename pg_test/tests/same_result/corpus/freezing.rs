@@ -44,8 +44,6 @@ const EAGER_FAILURE: &str =
 pub const CASES: &[Case] = &[
     case("multixacts", MULTIXACTS, PLAIN),
     case("multixacts_frozen", MULTIXACTS, "VACUUM (VERBOSE, FREEZE) $t").tells("new relminmxid"),
-    // They are too young to be frozen, and all are seen.
-    case("multixacts_kept", MULTIXACTS, "VACUUM (VERBOSE, DISABLE_PAGE_SKIPPING) $t"),
     case("aggressive_by_multixact_age", MULTIXACTS, PLAIN)
         .before("SET vacuum_multixact_freeze_table_age = 0; SET vacuum_multixact_freeze_min_age = 0")
         .tells("aggressively"),

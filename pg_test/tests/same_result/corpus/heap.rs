@@ -165,6 +165,15 @@ pub const IN_COMPANY: &[Case] = &[
         .before("SET vacuum_freeze_table_age = 0")
         .tells("tuples missed: 2 dead from 1 pages"),
     case(
+        "pinned_page_with_multixacts",
+        "CREATE TABLE $t (id int, filler text);
+         INSERT INTO $t SELECT i, repeat('x', 1700) FROM generate_series(1, 400) i; BEGIN;
+         SELECT FROM $t WHERE id % 20 = 1 FOR KEY SHARE; SAVEPOINT a;
+         SELECT FROM $t WHERE id % 20 = 1 FOR SHARE; COMMIT",
+        PLAIN,
+    )
+    .beside(CURSOR),
+    case(
         "pinned_page_with_dead_items",
         "CREATE TABLE $t (id int PRIMARY KEY, filler text);
          INSERT INTO $t SELECT i, repeat('x', 1700) FROM generate_series(1, 400) i;
