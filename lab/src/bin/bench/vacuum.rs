@@ -176,18 +176,19 @@ impl Row {
             };
             let times = cell.milliseconds();
             println!(
-                "| {} | {cache} | {} | {:.1} | {:.1} | {:.1} | {} | {:.0} | {:.1} | {} | {} | {:.0} % |",
+                "| {} | {cache} | {} | {:.1} | {:.1} | {:.1} | {:.1} | {} | {:.0} | {:.1} | {} | {} | {:.0} % |",
                 self.fraction,
                 cell.way.name,
                 median(&times).unwrap_or(f64::NAN),
                 least(&times),
                 most(&times),
+                cell.middle(|vacuum| vacuum.used.backend.on_cpu as f64 / 1e6),
                 cell.scanned_pages(),
                 cell.middle(|vacuum| vacuum.used.server.read_bytes as f64 / 1e6),
                 cell.middle(|vacuum| vacuum.figures.wal_bytes as f64 / 1e6),
                 device_busy(cell),
                 cell.bound_by(),
-                100.0 * cell.taken_by_others(),
+                100.0 * cell.taken_by_others().min(1.0),
             );
         }
     }
@@ -322,8 +323,8 @@ pub fn measure(arguments: &Arguments) -> Result<(), Error> {
     let bench = Bench::set_up(arguments)?;
     println!(
         "\nVACUUM, every way\n\n\
-         | rows updated | cache | threshold | median ms | min | max | pages scanned | MB read | MB of WAL | device busy | bound by | others |\n\
-         | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |"
+         | rows updated | cache | threshold | median ms | min | max | CPU ms | pages scanned | MB read | MB of WAL | device busy | bound by | others |\n\
+         | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |"
     );
     let mut rows = Vec::new();
     for fraction in &arguments.vacuum_fractions {
