@@ -75,12 +75,13 @@ fn messages(session: &mut Session) -> Vec<String> {
     session.take_messages_in_full().into_iter().filter(kept).collect()
 }
 
-/// How many pages of `t` are in shared buffers.
-fn pages_in_buffers(session: &mut Session) -> u32 {
-    session.value(
-        "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('t') AND relforknumber = 0
-         AND reldatabase = (SELECT oid FROM pg_database WHERE datname = current_database())",
-    )
+/// How many pages of a table or an index are in shared buffers.
+fn pages_in_buffers(session: &mut Session, relation: &str) -> u32 {
+    session.value(&format!(
+        "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('{relation}')
+         AND relforknumber = 0
+         AND reldatabase = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    ))
 }
 
 #[track_caller]
@@ -106,7 +107,7 @@ fn a_failsafe_that_engages_from_the_start() {
             .run("SET vacuum_cost_delay = 10; SET vacuum_cost_limit = 1; SET track_cost_delay_timing = on");
         session.run("VACUUM (VERBOSE, PARALLEL 2, BUFFER_USAGE_LIMIT '128kB', PROCESS_TOAST off) t");
         let pages: u32 = session.value("SELECT pg_relation_size('t') / 8192");
-        assert_eq!(pages_in_buffers(&mut session), pages, "{engine}: all of shared buffers is used");
+        assert_eq!(pages_in_buffers(&mut session, "t"), pages, "{engine}: all of shared buffers is used");
         assert_sound(&mut session, "t");
         let told = messages(&mut session);
         session.run("DROP TABLE t");
@@ -213,7 +214,7 @@ fn a_failsafe_that_engages_in_the_middle_of_a_scan() {
         add_new_pages(&server, &mut session, FAILSAFE_EVERY_PAGES + 2000);
         let vacuum = "VACUUM (VERBOSE, FREEZE, BUFFER_USAGE_LIMIT '128kB') t";
         let told = told(&server, engine, &page_of_row(&server, 1), vacuum);
-        let cached = pages_in_buffers(&mut session);
+        let cached = pages_in_buffers(&mut session, "t");
         assert!((2000..2500).contains(&cached), "{engine}: {cached} pages are in shared buffers");
         session.run("DROP TABLE t");
         told
@@ -221,4 +222,31 @@ fn a_failsafe_that_engages_in_the_middle_of_a_scan() {
     assert_eq!(ours, servers);
     assert_engaged_after(&ours, 0);
     assert!(ours.iter().any(|line| line.contains("pages: 0 removed")), "{ours:#?}");
+}
+
+#[test]
+fn without_a_failsafe_a_vacuum_keeps_to_its_ring() {
+    let server = server();
+    let mut session = server.new_database("test");
+    create_filled(&mut session);
+    for engine in ENGINES {
+        session.run(
+            "CREATE TABLE t AS SELECT * FROM filled(4000); CREATE INDEX i ON t (id, filler);
+             DELETE FROM t WHERE id % 9 = 0",
+        );
+        for relation in ["t", "i"] {
+            server.evict(&mut session, relation);
+        }
+        session.run(&format!("SET vacuum_skip.vacuum_engine = {engine}"));
+        session.run("VACUUM (BUFFER_USAGE_LIMIT '128kB') t");
+        for relation in ["t", "i"] {
+            let pages: u32 = session.value(&format!("SELECT pg_relation_size('{relation}') / 8192"));
+            let cached = pages_in_buffers(&mut session, relation);
+            assert!(
+                pages > 150 && cached < 32,
+                "{engine}: {cached} of {pages} pages of {relation} are cached"
+            );
+        }
+        session.run("DROP TABLE t");
+    }
 }

@@ -174,6 +174,15 @@ pub const IN_COMPANY: &[Case] = &[
     )
     .beside(CURSOR),
     case(
+        "pinned_page_with_dead_items_and_no_index",
+        "CREATE TABLE $t (id int, filler text); CREATE INDEX $t_id ON $t (id);
+         INSERT INTO $t SELECT i, repeat('x', 1700) FROM generate_series(1, 400) i;
+         DELETE FROM $t WHERE id IN (1, 2, 30, 50); VACUUM (INDEX_CLEANUP off) $t; DROP INDEX $t_id",
+        PLAIN,
+    )
+    .beside(CURSOR)
+    .tells("tuples missed: 2 dead from 1 pages"),
+    case(
         "pinned_page_with_dead_items",
         "CREATE TABLE $t (id int PRIMARY KEY, filler text);
          INSERT INTO $t SELECT i, repeat('x', 1700) FROM generate_series(1, 400) i;
