@@ -40,7 +40,7 @@ use crate::server::vacuum::freezing::{Freezing, Horizons};
 use crate::server::vacuum::indexes::Indexes;
 use crate::server::vacuum::request::{IndexCleanup, VacuumRequest, begin_without_failsafe, random};
 use crate::server::vacuum::statistics::{
-    Advanced, RelationStatistics, count_visible, report_vacuum, update_pg_class,
+    Advanced, RelationStatistics, Timestamp, count_visible, report_vacuum, update_pg_class,
 };
 use crate::server::vacuum::usage::UsageMeter;
 use crate::settings;
@@ -263,11 +263,7 @@ fn eager_scan(
 
 impl Report<'_> {
     /// Enters what became of the relation into pg_class and the cumulative statistics.
-    fn vacuum_finished(
-        &self,
-        relation: &HeapRelation,
-        started: crate::server::vacuum::statistics::Timestamp,
-    ) -> Advanced {
+    fn vacuum_finished(&self, relation: &HeapRelation, started: Timestamp) -> Advanced {
         let Vacuum { counts, rel_pages, indexes, .. } = &self.vacuum;
         // The map may count blocks that were cut off, or frozen ones that were
         // cleared meanwhile.
